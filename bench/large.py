@@ -32,13 +32,18 @@ print(json.dumps({"seconds": best, "peak": kilobytes * 1024}))
 
 
 def rows() -> Iterator[Row]:
-    answer = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     found = json.loads(answer.stdout)
     seconds = {int(n): value for n, value in found["seconds"].items()}
     a_pair = {n: value / n**2 * 1e9 for n, value in seconds.items()}
     drift = a_pair[100_000] / a_pair[10_000]
     row = Row("one evaluation, n = 100,000, d = 3", {"attnlab": seconds[100_000]})
-    row.ratios = {"0.5 GB by peak memory": 0.5e9 / found["peak"], "n^2 from 10^4 to 10^5": 1.0 / drift}
+    row.ratios = {
+        "0.5 GB by peak memory": 0.5e9 / found["peak"],
+        "n^2 from 10^4 to 10^5": 1.0 / drift,
+    }
     row.goals = {"0.5 GB by peak memory": 1.0, "n^2 from 10^4 to 10^5": 1 / 1.1}
     row.more = {"ns_per_pair": a_pair, "peak_bytes": found["peak"]}
     yield row

@@ -1,4 +1,6 @@
-"""Times of al.limit, all three attempts included, and of a unit of its work. There is no peer to compare with."""
+"""Times of al.limit, all three attempts included, and of a unit of its work. There is no peer to
+compare with.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Case(NamedTuple):
 
 
 def sparse(d: int) -> np.ndarray:
-    """A symmetric V of the kind of the paper's high-dimensional experiment: no eigenvalue is small."""
+    """A symmetric V of the kind of the paper's high-dimensional experiment: no eigenvalue is
+    small.
+    """
     rng = np.random.default_rng(1)
     A = rng.random((d, d)) * (rng.random((d, d)) < 0.1)
     values, vectors = np.linalg.eigh((A + A.T) / 2.0)
@@ -57,7 +61,9 @@ UNITS = [(40, 3), (60, 20), (10, 64), (10, 200)]
 """Tokens and coordinates for which a unit of work is timed."""
 
 LITTLE, MUCH = 100.0, 5e3
-"""Units of two limits. The difference of their times has nothing in it of what is done once for each limit."""
+"""Units of two limits. The difference of their times has nothing in it of what is done once for
+each limit.
+"""
 
 
 def rows() -> Iterator[Row]:
@@ -66,17 +72,32 @@ def rows() -> Iterator[Row]:
 
 
 def units() -> Iterator[Row]:
-    """Seconds of a unit of work, and of the default work: that should end before the default budget, which is 60 s."""
+    """Seconds of a unit of work, and of the default work: that should end before the default
+    budget, which is 60 s.
+    """
     for n, d in UNITS:
         for kind in ("symmetric", "not symmetric"):
             rng = np.random.default_rng(0)
             V = rng.normal(size=(d, d)) / d**0.5
-            weights, x0 = al.Weights(V=(V + V.T) / 2.0 if kind == "symmetric" else V), rng.normal(size=(n, d))
-            used = al.limit(weights, x0, work=MUCH).stats["work"] - al.limit(weights, x0, work=LITTLE).stats["work"]
-            asked = {work: lambda weights=weights, x0=x0, work=work: al.limit(weights, x0, work=work) for work in (LITTLE, MUCH)}
+            weights, x0 = (
+                al.Weights(V=(V + V.T) / 2.0 if kind == "symmetric" else V),
+                rng.normal(size=(n, d)),
+            )
+            used = (
+                al.limit(weights, x0, work=MUCH).stats["work"]
+                - al.limit(weights, x0, work=LITTLE).stats["work"]
+            )
+            asked = {
+                work: lambda weights=weights, x0=x0, work=work: al.limit(weights, x0, work=work)
+                for work in (LITTLE, MUCH)
+            }
             best = fastest({f"{work:g}": call for work, call in asked.items()}, 0.0, 3)
             unit = (best[f"{MUCH:g}"] - best[f"{LITTLE:g}"]) / used
-            yield Row(f"a unit of work, n = {n}, d = {d}, V {kind}", {"attnlab": unit}, more={"default": f"{unit * WORK:.3g} s"})
+            yield Row(
+                f"a unit of work, n = {n}, d = {d}, V {kind}",
+                {"attnlab": unit},
+                more={"default": f"{unit * WORK:.3g} s"},
+            )
 
 
 def limits() -> Iterator[Row]:

@@ -1,7 +1,8 @@
-"""What others would write: the same field and the same runs in NumPy, SciPy, torch and JAX with diffrax.
+"""What others would write: the same field and the same runs in NumPy, SciPy, torch and JAX with
+diffrax.
 
-Each peer is the best short program we know for it: fused attention where the library has it, everything compiled beforehand.
-A library that is not installed is named and left out.
+Each peer is the best short program we know for it: fused attention where the library has it,
+everything compiled beforehand. A library that is not installed is named and left out.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ if jax is not None:
 Field = Callable[[], np.ndarray]
 
 
-def numpy_scores_to_mean(scores: np.ndarray, values: np.ndarray, kernel: str, causal: bool) -> np.ndarray:
+def numpy_scores_to_mean(
+    scores: np.ndarray, values: np.ndarray, kernel: str, causal: bool
+) -> np.ndarray:
     """Rows of weights times values; scores are overwritten."""
     if causal:
         scores[np.triu_indices(len(scores), 1)] = -np.inf
@@ -47,16 +50,26 @@ def numpy_scores_to_mean(scores: np.ndarray, values: np.ndarray, kernel: str, ca
     return (scores @ values) / scores.sum(axis=1, keepdims=True)
 
 
-def numpy_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False) -> Field:
+def numpy_field(
+    x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False
+) -> Field:
     """x (n, d), M and V (h, d, d)."""
+
     def call() -> np.ndarray:
-        return sum(numpy_scores_to_mean((x @ M[h]) @ x.T, x, kernel, causal) @ V[h].T for h in range(len(M)))
+        return sum(
+            numpy_scores_to_mean((x @ M[h]) @ x.T, x, kernel, causal) @ V[h].T
+            for h in range(len(M))
+        )
 
     return call
 
 
-def torch_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False) -> Field | None:
-    """scaled_dot_product_attention on all heads at once; exp_mean as two products, which is all torch has for it."""
+def torch_field(
+    x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False
+) -> Field | None:
+    """scaled_dot_product_attention on all heads at once; exp_mean as two products, which is all
+    torch has for it.
+    """
     if torch is None:
         return None
     tokens, scores, values = torch.from_numpy(x), torch.from_numpy(M), torch.from_numpy(V)
@@ -65,7 +78,7 @@ def torch_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "soft
 
     def call() -> np.ndarray:
         with torch.inference_mode():
-            queries = tokens @ scores                                                              # (h, n, d)
+            queries = tokens @ scores  # (h, n, d)
             if kernel == "exp_mean":
                 mean = torch.exp(queries @ tokens.T) @ tokens / n
             else:
@@ -76,7 +89,9 @@ def torch_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "soft
     return call
 
 
-def jax_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False) -> Field | None:
+def jax_field(
+    x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softmax", causal: bool = False
+) -> Field | None:
     """The formula, jitted."""
     if jax is None:
         return None
@@ -87,14 +102,20 @@ def jax_field(x: np.ndarray, M: np.ndarray, V: np.ndarray, kernel: str = "softma
         scores = jnp.einsum("ia,hab,jb->hij", tokens, M, tokens)
         if causal:
             scores = jnp.where(jnp.tri(len(tokens), dtype=bool), scores, -jnp.inf)
-        weights = jnp.exp(scores) / len(tokens) if kernel == "exp_mean" else jax.nn.softmax(scores, axis=-1)
+        weights = (
+            jnp.exp(scores) / len(tokens)
+            if kernel == "exp_mean"
+            else jax.nn.softmax(scores, axis=-1)
+        )
         return jnp.einsum("hij,jb,hab->ia", weights, tokens, V)
 
     tokens = jnp.asarray(x)
     return lambda: np.asarray(field(tokens))
 
 
-def scipy_run(x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, rtol: float, frame: str) -> Field:
+def scipy_run(
+    x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, rtol: float, frame: str
+) -> Field:
     """SciPy's DOP853 over the NumPy field in the frame x, z or sphere."""
     from scipy.integrate import solve_ivp
     from scipy.linalg import expm
@@ -116,13 +137,17 @@ def scipy_run(x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, rto
         return np.exp(V[0, 0] * t) * np.eye(len(V)) if is_scalar else expm(t * V)
 
     def call() -> np.ndarray:
-        solution = solve_ivp(velocity, (0.0, times[-1]), x0.ravel(), "DOP853", t_eval=times, rtol=rtol, atol=rtol)
+        solution = solve_ivp(
+            velocity, (0.0, times[-1]), x0.ravel(), "DOP853", t_eval=times, rtol=rtol, atol=rtol
+        )
         return solution.y.T.reshape(-1, *x0.shape)
 
     return call
 
 
-def diffrax_run(x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, rtol: float, frame: str) -> Field | None:
+def diffrax_run(
+    x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, rtol: float, frame: str
+) -> Field | None:
     """diffrax's Dopri8, jitted; x0 (b, n, d) is a vmap over b."""
     if jax is None or diffrax is None:
         return None
@@ -132,7 +157,11 @@ def diffrax_run(x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, r
     def velocity(t: Any, y: Any, _: Any) -> Any:
         x = y
         if frame == "z":
-            x = jnp.exp(V[0, 0] * t) * y if is_scalar else y @ jax.scipy.linalg.expm(t * jnp.asarray(V)).T
+            x = (
+                jnp.exp(V[0, 0] * t) * y
+                if is_scalar
+                else y @ jax.scipy.linalg.expm(t * jnp.asarray(V)).T
+            )
         mean = jax.nn.softmax(beta * x @ x.T, axis=-1) @ y
         if frame == "z":
             mean = mean - y
@@ -143,8 +172,14 @@ def diffrax_run(x0: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray, r
 
     def solve(start: Any) -> Any:
         return diffrax.diffeqsolve(
-            diffrax.ODETerm(velocity), diffrax.Dopri8(), 0.0, times[-1], None, start,
-            saveat=diffrax.SaveAt(ts=jnp.asarray(times)), stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
+            diffrax.ODETerm(velocity),
+            diffrax.Dopri8(),
+            0.0,
+            times[-1],
+            None,
+            start,
+            saveat=diffrax.SaveAt(ts=jnp.asarray(times)),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
             max_steps=100_000,
         ).ys
 

@@ -1,4 +1,5 @@
-"""make bench: how fast attnlab is beside its peers, in one process on this machine. Ratios are what to trust, not times.
+"""make bench: how fast attnlab is beside its peers, in one process on this machine. Ratios are what
+to trust, not times.
 
 python bench/run.py [--only fields,runs,limits,large,startup,sweep] [--json FILE]
 """
@@ -27,18 +28,28 @@ def main() -> int:
     for name, problem in peers.MISSING.items():
         print(f"{name} is not installed and is left out ({problem}).")
     load = os.getloadavg()[0]
-    print(f"{machine()}; load before: {load:.1f}" + (". The machine is busy: ratios below are noisy." if load > 0.7 else ""))
+    print(
+        f"{machine()}; load before: {load:.1f}"
+        + (". The machine is busy: ratios below are noisy." if load > 0.7 else "")
+    )
     print(f"\n{'work':58s} {'ours':>10s}   how much slower peers are (goal in brackets)")
     rows = []
     for part in options.only.split(","):
         for row in importlib.import_module(part).rows():
             rows.append(row)
-            print(f"{row.work:58s} {seconds(row.seconds['attnlab']):>10s}   {said(row)}", flush=True)
+            print(
+                f"{row.work:58s} {seconds(row.seconds['attnlab']):>10s}   {said(row)}", flush=True
+            )
     missed = [row.work for row in rows if row.missed]
     asked = [row for row in rows if row.goals or row.allowed]
     print(f"\n{len(asked)} rows with goals, {len(missed)} missed: {'; '.join(missed) or 'none'}.")
     if options.json:
-        record = {"machine": machine(), "load": load, "missing": peers.MISSING, "rows": [row.record() for row in rows]}
+        record = {
+            "machine": machine(),
+            "load": load,
+            "missing": peers.MISSING,
+            "rows": [row.record() for row in rows],
+        }
         options.json.write_text(json.dumps(record, indent=1) + "\n")
         print(f"Written: {options.json}")
     return 0
@@ -72,9 +83,16 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.split(":")[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
         model = names[0] if names else model
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+    return (
+        f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy"
+        f" {np.__version__}"
+    )
 
 
 if __name__ == "__main__":

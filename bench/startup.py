@@ -1,7 +1,8 @@
-"""How long a user waits before anything happens: import, help, lists, the first run ever, every other run.
+"""How long a user waits before anything happens: import, help, lists, the first run ever, every
+other run.
 
-Each row is the smallest wall time of several new processes, beside what it may take. On a busy machine the processor time,
-also the smallest, says more.
+Each row is the smallest wall time of several new processes, beside what it may take. On a busy
+machine the processor time, also the smallest, says more.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ REPEATS, COLD_REPEATS = 9, 3
 
 def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        spec = Path(folder, "polytope.toml")                        # one run: the example as it is measures its error too
+        spec = Path(folder, "polytope.toml")  # one run: the example as it is measures its error too
         example = example_spec("polytope_3d")
-        spec.write_text(replace(example, solve={**example.solve, "measure_error": False}).to_toml(), encoding="utf-8")
+        spec.write_text(
+            replace(example, solve={**example.solve, "measure_error": False}).to_toml(),
+            encoding="utf-8",
+        )
         run = ["run", str(spec), "-o", f"{folder}/run.nc", "--force"]
         first = [_time(_attnlab(run), f"{folder}/cache-{number}") for number in range(COLD_REPEATS)]
         yield _row("attnlab run, first ever, 40 tokens", first, 8.0)
@@ -40,7 +44,7 @@ def rows() -> Iterator[Row]:
             ("attnlab --help", _attnlab(["--help"]), 0.3),
             ("import attnlab", [sys.executable, "-c", "import attnlab"], 0.3),
         ):
-            _time(command, cache)                                   # compiles what there is to compile
+            _time(command, cache)  # compiles what there is to compile
             yield _row(work, [_time(command, cache) for _ in range(REPEATS)], allowed)
 
 
@@ -49,7 +53,9 @@ def _attnlab(words: list[str]) -> list[str]:
 
 
 def _time(command: list[str], cache: str) -> tuple[float, float]:
-    """(wall time, processor time) of a process, in seconds; machine code is kept in `cache`, bytecode as for any user."""
+    """(wall time, processor time) of a process, in seconds; machine code is kept in `cache`,
+    bytecode as for any user.
+    """
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

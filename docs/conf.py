@@ -1,4 +1,6 @@
-"""How Sphinx makes the site out of the pages of this folder: `make docs`. Nothing is fetched while it builds."""
+"""How Sphinx makes the site out of the pages of this folder: `make docs`. Nothing is fetched while
+it builds.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ import attnlab
 
 project = "attnlab"
 author = "The attnlab developers"
-copyright = "2026, The attnlab developers"      # the name is Sphinx's
+copyright = "2026, The attnlab developers"  # the name is Sphinx's
 version = release = attnlab.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
-myst_heading_anchors = 3        # by GitHub's rule, where the same pages are read too
+myst_heading_anchors = 3  # by GitHub's rule, where the same pages are read too
 
 napoleon_google_docstring = False
-napoleon_use_ivar = True        # attributes as a list under the class
+napoleon_use_ivar = True  # attributes as a list under the class
 napoleon_use_rtype = False
 
 autodoc_member_order = "bysource"
@@ -37,21 +39,51 @@ html_js_files = ["live.js", "search_offline.js"]
 html_copy_source = False
 html_show_sphinx = False
 
-RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName",
-            "Prediction", "Verdict", "Outcome", "Kernel", "ScaledKernel", "Mask", "Space", "Scores", "Read", "Write", "Speed",
-            "Drift", "Noise")
+RETURNED = (
+    "Trajectory",
+    "Limit",
+    "Event",
+    "Solve",
+    "Model",
+    "Flow",
+    "RunFailed",
+    "RunInterrupted",
+    "Status",
+    "UnknownName",
+    "Prediction",
+    "Verdict",
+    "Outcome",
+    "Kernel",
+    "ScaledKernel",
+    "Mask",
+    "Space",
+    "Scores",
+    "Read",
+    "Write",
+    "Speed",
+    "Drift",
+    "Noise",
+)
 """Records that attnlab makes and users read, and Protocols: their constructors are not shown."""
 
 
 def as_text(line: str) -> str:
-    """Return a line of prose for docutils: text between backquotes is code, and letters of the mathematics are not markup."""
+    """Return a line of prose for docutils: text between backquotes is code, and letters of the
+    mathematics are not markup.
+    """
     parts = re.split(r"`([^`]+)`", line)
-    return "".join(f"``{part}``" if place % 2 else re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", part)
-                   for place, part in enumerate(parts))
+    return "".join(
+        f"``{part}``" if place % 2 else re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", part)
+        for place, part in enumerate(parts)
+    )
 
 
-def escape_mathematics(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Prepare a docstring for napoleon. Doctests, formulas indented below `::` and names of arguments stay as they are."""
+def escape_mathematics(
+    app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    """Prepare a docstring for napoleon. Doctests, formulas indented below `::` and names of
+    arguments stay as they are.
+    """
     is_doctest, formula = False, None
     for number, line in enumerate(lines):
         stripped, indent = line.strip(), len(line) - len(line.lstrip())
@@ -62,14 +94,26 @@ def escape_mathematics(app: Any, what: str, name: str, thing: Any, options: Any,
         if is_doctest:
             continue
         argument = re.fullmatch(r"([\w*, ]+) : (.+)", line)
-        if argument and lines[number + 1].startswith(" "):      # emphasis: Sphinx takes plain words for names of classes
+        if argument and lines[number + 1].startswith(
+            " "
+        ):  # emphasis: Sphinx takes plain words for names of classes
             lines[number] = f"{argument[1]} : *{as_text(argument[2])}*"
         else:
             lines[number] = as_text(line)
 
 
-def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
-    """No arguments for records that are only read; types without their modules, defaults as a user would write them."""
+def set_signature(
+    app: Any,
+    what: str,
+    name: str,
+    thing: Any,
+    options: Any,
+    signature: str | None,
+    returned: str | None,
+) -> Any:
+    """No arguments for records that are only read; types without their modules, defaults as a user
+    would write them.
+    """
     if what in ("class", "exception") and name.rsplit(".", 1)[-1] in RETURNED:
         return "", None
     if signature is None:
@@ -88,5 +132,7 @@ def write_explorer(app: Any, problem: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Sphinx asks for it."""
     app.connect("build-finished", write_explorer)
-    app.connect("autodoc-process-docstring", escape_mathematics, priority=400)      # before napoleon, which has 500
+    app.connect(
+        "autodoc-process-docstring", escape_mathematics, priority=400
+    )  # before napoleon, which has 500
     app.connect("autodoc-process-signature", set_signature)

@@ -1,6 +1,7 @@
-"""Writes docs/api.md, a table of all public names that reads in a plain clone, and docs/api_details.md for the site.
+"""Writes docs/api.md, a table of all public names that reads in a plain clone, and
+docs/api_details.md for the site.
 
-    python docs/make_api.py
+python docs/make_api.py
 """
 
 from __future__ import annotations
@@ -21,33 +22,84 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Simulate": {"simulate": "", "velocity": "", "attention": ""},
     "What goes in": {
         "Weights": "heads, d, is_factored, M, full_V, total",
-        "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear", "FeedForward": "", "Solve": ""},
+        "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear",
+        "FeedForward": "",
+        "Solve": "",
+    },
     "The axes of the equation": dict.fromkeys(
-        ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
+        ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"],
+        "",
+    ),
     "A member of an axis": {
-        "axes.kernels.Kernel": "weights", "axes.kernels.ScaledKernel": "scaled_weights", "axes.masks.Mask": "seen",
-        "axes.spaces.Space": "check, project, retract", "axes.scores.Scores": "compare", "axes.reads.Read": "__call__",
-        "axes.writes.Write": "__call__", "axes.speeds.Speed": "__call__", "axes.drifts.Drift": "__call__",
-        "axes.noises.Noise": "increment"},
+        "axes.kernels.Kernel": "weights",
+        "axes.kernels.ScaledKernel": "scaled_weights",
+        "axes.masks.Mask": "seen",
+        "axes.spaces.Space": "check, project, retract",
+        "axes.scores.Scores": "compare",
+        "axes.reads.Read": "__call__",
+        "axes.writes.Write": "__call__",
+        "axes.speeds.Speed": "__call__",
+        "axes.drifts.Drift": "__call__",
+        "axes.noises.Noise": "increment",
+    },
     "What comes out": {
-        "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": "",
-                      "NoRescaledFrame": ""},
-    "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
-                     "Event": "", "batches.Limits": "summary",
-                     "verify": "", "Verification": ""},
+        "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x",
+        "Status": "*",
+        "RunFailed": "",
+        "RunInterrupted": "",
+        "NoRescaledFrame": "",
+    },
+    "t = infinity": {
+        "limit": "",
+        "Limit": "certified, count, limits, place_count",
+        "Grade": "*",
+        "Event": "",
+        "batches.Limits": "summary",
+        "verify": "",
+        "Verification": "",
+    },
     "Theory": {
-        "predict": "", "check": "", "verdicts.Predictions": "summary, ordered", "Prediction": "unmet",
-        "verdicts.Verdicts": "summary", "Verdict": "paragraph", "Outcome": "*"},
+        "predict": "",
+        "check": "",
+        "verdicts.Predictions": "summary, ordered",
+        "Prediction": "unmet",
+        "verdicts.Verdicts": "summary",
+        "Verdict": "paragraph",
+        "Outcome": "*",
+    },
     "Figures, movies and pages": {"plot": "", "movie": "", "explore": "", "Explorer": ""},
     "Specs, files and experiments": {
-        "Spec": "", "run_spec": "", "resolve": "", "save": "", "load": "", "to_xarray": "", "reproduce": "", "UnknownName": ""},
+        "Spec": "",
+        "run_spec": "",
+        "resolve": "",
+        "save": "",
+        "load": "",
+        "to_xarray": "",
+        "reproduce": "",
+        "UnknownName": "",
+    },
     "Progress": {"Progress": "fraction, is_cancelled, cancel, part", "Cancelled": ""},
-    "Many runs": {"Sweep": "load, from_dict, run, spec_of", "sweep.load": "", "sweep.export": "", "sweep.plot": ""},
+    "Many runs": {
+        "Sweep": "load, from_dict, run, spec_of",
+        "sweep.load": "",
+        "sweep.export": "",
+        "sweep.plot": "",
+    },
     "Trained models": {
-        "models.load": "", "models.Model": "", "models.spectra": "", "models.sentence": "", "models.iterate": "",
-        "models.flow": "", "models.findings": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
+        "models.load": "",
+        "models.Model": "",
+        "models.spectra": "",
+        "models.sentence": "",
+        "models.iterate": "",
+        "models.flow": "",
+        "models.findings": "",
+        "models.Flow": "status, in_doubt, clusters",
+        "models.BadModel": "",
+    },
 }
-"""{heading: {name: members that the details show}}: "" for all that have a docstring where it is a class, "*" for all."""
+"""{heading: {name: members that the details show}}: "" for all that have a docstring where it is a
+class, "*" for all.
+"""
 
 ALL_MEMBERS = ("Spec", "models.Model")
 
@@ -88,12 +140,17 @@ def write_page() -> str:
 
 
 def write_call(name: str) -> str:
-    """Return how a function is called: the names of its arguments. A class or an exception is only named."""
+    """Return how a function is called: the names of its arguments. A class or an exception is only
+    named.
+    """
     thing = find(name)
     if inspect.isclass(thing) or isinstance(thing, Registry):
         return name
-    given = [("*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else "") + one.name
-             for one in inspect.signature(thing).parameters.values()]
+    given = [
+        ("*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else "")
+        + one.name
+        for one in inspect.signature(thing).parameters.values()
+    ]
     return f"{name}({', '.join(given)})"
 
 
@@ -101,7 +158,11 @@ def summarise(thing: Any) -> str:
     """Return the first sentence of a docstring as one cell of a table."""
     first = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     sentence = re.split(r"(?<=[a-z0-9)\]`])\. ", first)[0].rstrip(".") + "."
-    return re.sub(r"([*_|<])", r"\\\1", sentence) if "`" not in sentence else sentence.replace("|", r"\|")
+    return (
+        re.sub(r"([*_|<])", r"\\\1", sentence)
+        if "`" not in sentence
+        else sentence.replace("|", r"\|")
+    )
 
 
 def write_details() -> str:
@@ -124,7 +185,10 @@ def direct(name: str, members: str) -> list[str]:
     lines = [f".. {kind}:: attnlab.{name}{'()' if name == 'UnknownName' else ''}"]
     if members == "*":
         return [*lines, "   :members:", "   :undoc-members:"]
-    return [*lines, *([f"   :members: {members}".rstrip()] if members or name in ALL_MEMBERS else [])]
+    return [
+        *lines,
+        *([f"   :members: {members}".rstrip()] if members or name in ALL_MEMBERS else []),
+    ]
 
 
 if __name__ == "__main__":

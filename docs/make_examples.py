@@ -1,4 +1,6 @@
-"""Writes docs/examples.md and its figures by running the scripts of examples/: `python docs/make_examples.py [NAME ...]`."""
+"""Writes docs/examples.md and its figures by running the scripts of examples/: `python
+docs/make_examples.py [NAME ...]`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,16 @@ DOCS = Path(__file__).parent
 SCRIPTS, IMAGES, PAGE = DOCS.parent / "examples", DOCS / "images" / "examples", DOCS / "examples.md"
 
 ORDER = {
-    "polytope": "A polytope", "hyperplanes": "Hyperplanes", "two_frames": "Two frames", "past_the_wall": "Past the wall",
-    "euler_steps": "Euler steps", "sphere": "The sphere", "several_heads": "Several heads",
-    "own_observable": "An observable of one's own", "trained_head": "A trained head", "sentence": "A sentence",
+    "polytope": "A polytope",
+    "hyperplanes": "Hyperplanes",
+    "two_frames": "Two frames",
+    "past_the_wall": "Past the wall",
+    "euler_steps": "Euler steps",
+    "sphere": "The sphere",
+    "several_heads": "Several heads",
+    "own_observable": "An observable of one's own",
+    "trained_head": "A trained head",
+    "sentence": "A sentence",
 }
 """From the paper's first picture to trained models; the values are headings."""
 
@@ -42,17 +51,21 @@ def read_idea(name: str) -> tuple[str, str]:
 def read_code(name: str) -> str:
     """Return the code of a script without its docstring, as it stands in the file."""
     text = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
-    return text[text.index("import matplotlib"):].strip()
+    return text[text.index("import matplotlib") :].strip()
 
 
 def write_page(lines: dict[str, str]) -> str:
-    """Return the page. lines: the line that each script prints. The docstring stands above the code."""
+    """Return the page. lines: the line that each script prints. The docstring stands above the
+    code.
+    """
     parts = [HEAD]
     for name, heading in ORDER.items():
         first, see = read_idea(name)
-        parts.append(f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n"
-                     f"{see}\n\n```text\n{lines[name]}\n```\n\n"
-                     f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{read_code(name)}\n```\n")
+        parts.append(
+            f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n"
+            f"{see}\n\n```text\n{lines[name]}\n```\n\n"
+            f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{read_code(name)}\n```\n"
+        )
     return add_links("\n".join(parts))
 
 
@@ -66,11 +79,19 @@ def read_lines() -> dict[str, str]:
 def run_script(name: str) -> str:
     """Run one script, keep its figure, and return the line that it prints."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py")], cwd=folder, capture_output=True, text=True,
-                              check=True, env={**os.environ, "MPLBACKEND": "Agg"})
+        done = subprocess.run(
+            [sys.executable, str(SCRIPTS / f"{name}.py")],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "MPLBACKEND": "Agg"},
+        )
         # a palette makes them three times smaller, and nobody sees it
         with Image.open(Path(folder) / f"{name}.png") as figure:
-            figure.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(IMAGES / f"{name}.png", optimize=True)
+            figure.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(
+                IMAGES / f"{name}.png", optimize=True
+            )
     return done.stdout.strip()
 
 

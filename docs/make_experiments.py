@@ -1,8 +1,10 @@
-"""Writes docs/experiments.md, the list of all experiments: which figure of the paper or which slide, and its page.
+"""Writes docs/experiments.md, the list of all experiments: which figure of the paper or which
+slide, and its page.
 
     python docs/make_experiments.py
 
-The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test fails if the list is out of date.
+The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test fails if
+the list is out of date.
 """
 
 from __future__ import annotations
@@ -20,9 +22,21 @@ from attnlab.files import write_text
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "experiments.md"
 GROUPS = {
-    "paper": ("The paper", "*The emergence of clusters in self-attention dynamics* (arXiv:2305.05465), figure by figure."),
-    "slides": ("The slides", "The slides of the course, which ran the flow with trained weights, and their questions."),
-    "surveys": ("Surveys", "Many systems, many models, many sentences, each with the same measure."),
+    "paper": (
+        "The paper",
+        (
+            "*The emergence of clusters in self-attention dynamics* (arXiv:2305.05465), figure by"
+            " figure."
+        ),
+    ),
+    "slides": (
+        "The slides",
+        "The slides of the course, which ran the flow with trained weights, and their questions.",
+    ),
+    "surveys": (
+        "Surveys",
+        "Many systems, many models, many sentences, each with the same measure.",
+    ),
 }
 HEAD = """# Every experiment of the paper, and of the slides
 
@@ -46,12 +60,17 @@ def write_index() -> str:
         names = [name for name in experiments if group_of(name) == group]
         if not names:
             continue
-        text += (f"## {heading}\n\n{words}\nOne row is one experiment: its source, what we find, its page, "
-                 "and how many of its claims hold.\n\n| figure or slide | what we find | page | claims |\n"
-                 "| --- | --- | --- | --- |\n")
+        text += (
+            f"## {heading}\n\n{words}\nOne row is one experiment: its source, what we find, its"
+            " page, and how many of its claims hold.\n\n| figure or slide | what we find | page |"
+            " claims |\n| --- | --- | --- | --- |\n"
+        )
         for name in sorted(names, key=place_of):
-            text += (f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} | "
-                     f"[{cell(head_of(name)['title'])}](experiments/{name}.md) | {count_claims(name)} |\n")
+            text += (
+                f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} |"
+                f" [{cell(head_of(name)['title'])}](experiments/{name}.md) |"
+                f" {count_claims(name)} |\n"
+            )
             pages.append(name)
         text += "\n"
     listed = "\n".join(f"experiments/{name}" for name in pages)
@@ -76,7 +95,9 @@ def source_of(name: str) -> str:
 
 
 def place_of(name: str) -> tuple[int, str]:
-    """Return where an experiment stands in its table: by the first number of its source, such as a section."""
+    """Return where an experiment stands in its table: by the first number of its source, such as a
+    section.
+    """
     number = re.search(r"\d+", source_of(name).partition(":")[0])
     return (int(number[0]) if number else 0, source_of(name))
 
@@ -84,7 +105,11 @@ def place_of(name: str) -> tuple[int, str]:
 def count_claims(name: str) -> str:
     """Return "9 of 9" from the page of an experiment, or a dash if it has no page yet."""
     page = FOLDER / "experiments" / f"{name}.md"
-    found = re.search(r"^(\d+ of \d+) claims hold", page.read_text(encoding="utf-8"), re.MULTILINE) if page.is_file() else None
+    found = (
+        re.search(r"^(\d+ of \d+) claims hold", page.read_text(encoding="utf-8"), re.MULTILINE)
+        if page.is_file()
+        else None
+    )
     return found[1] if found else "–"
 
 

@@ -1,6 +1,7 @@
-"""Takes the picture of the explorer, docs/images/explorer.png, with a headless Chromium, at twice the size of its window.
+"""Takes the picture of the explorer, docs/images/explorer.png, with a headless Chromium, at twice
+the size of its window.
 
-    python docs/make_explorer.py
+python docs/make_explorer.py
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "explorer.png"
 STATE = "preset=polytope&view.t=0.62"
 COLOURS = 255
-"""A palette makes the picture a quarter as large: a screen has few colours, and their steps do not show."""
+"""A palette makes the picture a quarter as large: a screen has few colours, and their steps do not
+show.
+"""
 
 
 def take_picture(folder: Path) -> bytes:
@@ -43,7 +46,9 @@ def take_picture(folder: Path) -> bytes:
 
 
 def reduce_colours(picture: Image.Image) -> Image.Image:
-    """Return the picture with a palette in which rare colours count: the background is most of the picture, and tokens little."""
+    """Return the picture with a palette in which rare colours count: the background is most of the
+    picture, and tokens little.
+    """
     pixels = np.asarray(picture).reshape(-1, 3)
     _, kind, counts = np.unique(pixels >> 2 << 2, axis=0, return_inverse=True, return_counts=True)
     means = np.stack([np.bincount(kind.ravel(), channel) / counts for channel in pixels.T], axis=1)

@@ -1,8 +1,10 @@
-"""Writes docs/glossary.md, and below the title of every other page a line of links to the terms that the page uses.
+"""Writes docs/glossary.md, and below the title of every other page a line of links to the terms
+that the page uses.
 
     python docs/make_glossary.py
 
-The programs that write whole pages call `add_links` themselves. A test fails if a page is out of date.
+The programs that write whole pages call `add_links` themselves. A test fails if a page is out of
+date.
 """
 
 from __future__ import annotations
@@ -40,9 +42,13 @@ def wrap(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a meaning as Markdown: what stands between backquotes is code, and the letters of formulas are not markup."""
+    """Return a meaning as Markdown: what stands between backquotes is code, and the letters of
+    formulas are not markup.
+    """
     parts = re.split(r"(`[^`]+`)", text)
-    return "".join(part if place % 2 else re.sub(r"([_^<])", r"\\\1", part) for place, part in enumerate(parts))
+    return "".join(
+        part if place % 2 else re.sub(r"([_^<])", r"\\\1", part) for place, part in enumerate(parts)
+    )
 
 
 def add_links(text: str) -> str:

@@ -1,10 +1,12 @@
-"""Write the table of docs/models.md that says where the tokens of trained heads end, and docs/model_limits.json behind it.
+"""Write the table of docs/models.md that says where the tokens of trained heads end, and
+docs/model_limits.json behind it.
 
     attnlab fetch minilm albert-chem plbert stories15m
     python docs/make_model_limits.py                # the limits that are missing in the JSON, then the page
     python docs/make_model_limits.py --only-page
 
-A limit is decided by its work, so the rows do not depend on the machine. All heads take about six minutes of one core.
+A limit is decided by its work, so the rows do not depend on the machine. All heads take about six
+minutes of one core.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 import attnlab as al
 from attnlab.files import write_text
-from attnlab.models.named import head_weights, model_named, text_tokens
+from attnlab.models.named import find_model, head_weights, text_tokens
 
 FOLDER = Path(__file__).parent
 PAGE, ROWS = FOLDER / "models.md", FOLDER / "model_limits.json"
@@ -36,9 +38,15 @@ WITHOUT_TEXT = ("plbert", "albert-chem")
 WORK, BUDGET = 4e5, 3600.0
 
 COLUMNS = {
-    "all together": "all tokens have one limit for ever; leaders are certified too, or need not be (grade group)",
+    "all together": (
+        "all tokens have one limit for ever; leaders are certified too, or need not be (grade"
+        " group)"
+    ),
     "two or more": "several limits for ever",
-    "together, rotating": "the leading eigenvalues are a pair: one group up to a horizon, whose leader changes for ever",
+    "together, rotating": (
+        "the leading eigenvalues are a pair: one group up to a horizon, whose leader changes for"
+        " ever"
+    ),
     "groups, rotating": "several such groups",
     "nothing grows": "no eigenvalue of V has a positive real part, so there are no limits of z",
     "undecided": "nothing is certified; the reason names the obstacle",
@@ -56,19 +64,32 @@ def tokens_of(model: str, layer: int) -> np.ndarray:
 def make_rows(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the row of each head that is not known yet."""
     for model in MODELS:
-        config = model_named(model).config
+        config = find_model(model).config
         for layer in range(1 if config.is_tied else config.layers):
             for head in range(config.heads):
                 name = f"{model} {layer} {head}"
                 if name not in known:
                     began = time.process_time()
-                    limit = al.limit(head_weights(model, layer, head, True), tokens_of(model, layer), work=WORK, budget=BUDGET)
-                    yield name, {
-                        "model": model, "grade": str(limit.grade), "count": limit.count, "horizon": limit.horizon,
-                        "nothing_grows": limit.basis.shape[1] == 0 and "nothing grows" in limit.reason,
-                        "reason": limit.reason if limit.grade == "undecided" else "",
-                        "seconds": round(time.process_time() - began, 2),
-                    }
+                    limit = al.limit(
+                        head_weights(model, layer, head, True),
+                        tokens_of(model, layer),
+                        work=WORK,
+                        budget=BUDGET,
+                    )
+                    yield (
+                        name,
+                        {
+                            "model": model,
+                            "grade": str(limit.grade),
+                            "count": limit.count,
+                            "horizon": limit.horizon,
+                            "nothing_grows": (
+                                limit.basis.shape[1] == 0 and "nothing grows" in limit.reason
+                            ),
+                            "reason": limit.reason if limit.grade == "undecided" else "",
+                            "seconds": round(time.process_time() - began, 2),
+                        },
+                    )
 
 
 def column_of(row: dict[str, Any]) -> str:
@@ -83,23 +104,38 @@ def column_of(row: dict[str, Any]) -> str:
 def write_section(rows: dict[str, dict[str, Any]]) -> str:
     """Return the text between the markers."""
     found = {name: column_of(row) for name, row in rows.items()}
-    lines = ["| model | heads | " + " | ".join(COLUMNS) + " |", "| --- |" + " --- |" * (len(COLUMNS) + 1)]
+    lines = [
+        "| model | heads | " + " | ".join(COLUMNS) + " |",
+        "| --- |" + " --- |" * (len(COLUMNS) + 1),
+    ]
     for model in (*MODELS, "all"):
         names = [name for name, row in rows.items() if model in (row["model"], "all")]
         counts = [sum(found[name] == column for name in names) for column in COLUMNS]
-        lines.append(f"| {model} | {len(names)} | " + " | ".join(str(count) for count in counts) + " |")
+        lines.append(
+            f"| {model} | {len(names)} | " + " | ".join(str(count) for count in counts) + " |"
+        )
     said = [f"- *{column}*: {meaning}." for column, meaning in COLUMNS.items()]
     answered = [row for row in rows.values() if row["grade"] != "undecided"]
     several = [name for name in rows if found[name] in ("two or more", "groups, rotating")]
     left = [name for name in rows if found[name] == "undecided"]
     median = float(np.median([row["seconds"] for row in answered]))
     facts = (
-        f"{len(answered)} of {len(rows)} heads are answered, in {median:.1g} s of processor time in the median. "
-        f"More than one limit or group: {', '.join(several) or 'none'}. Undecided: {', '.join(left) or 'none'} "
-        "(model, layer, head)."
+        f"{len(answered)} of {len(rows)} heads are answered, in {median:.1g} s of processor time in"
+        f" the median. More than one limit or group: {', '.join(several) or 'none'}. Undecided:"
+        f" {', '.join(left) or 'none'} (model, layer, head)."
     )
-    return "\n".join([*lines, "", "*One row per model, one start per head. Numbers count heads.*", "", *said, "",
-                      textwrap.fill(facts, 120), ""])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "*One row per model, one start per head. Numbers count heads.*",
+            "",
+            *said,
+            "",
+            textwrap.fill(facts, 120),
+            "",
+        ]
+    )
 
 
 def main() -> None:

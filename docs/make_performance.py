@@ -1,11 +1,14 @@
-"""Makes docs/images/scaling.png and the tables of docs/performance.md: how fast one evaluation is, beside the machine's limit.
+"""Makes docs/images/scaling.png and the tables of docs/performance.md: how fast one evaluation is,
+beside the machine's limit.
 
     make bench && python docs/make_performance.py bench.json
 
-A record of the start-up alone (`python bench/run.py --only startup --json bench.json`) changes the table of start-up alone.
+A record of the start-up alone (`python bench/run.py --only startup --json bench.json`) changes the
+table of start-up alone.
 
-The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed alone, in registers, by the
-same lane operations the kernels use, on one core. A kernel at the line loads, masks and stores for free.
+The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed
+alone, in registers, by the same lane operations the kernels use, on one core. A kernel at the line
+loads, masks and stores for free.
 """
 
 from __future__ import annotations
@@ -33,12 +36,22 @@ def multiply_adds(x, count, repeats):
     s5, s6, s7, s8, s9 = fill(0.0), fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for _ in range(count * repeats):
         s0, s1, s2, s3, s4 = (
-            multiply_add(a, b, s0), multiply_add(a, b, s1), multiply_add(a, b, s2), multiply_add(a, b, s3), multiply_add(a, b, s4)
+            multiply_add(a, b, s0),
+            multiply_add(a, b, s1),
+            multiply_add(a, b, s2),
+            multiply_add(a, b, s3),
+            multiply_add(a, b, s4),
         )
         s5, s6, s7, s8, s9 = (
-            multiply_add(a, b, s5), multiply_add(a, b, s6), multiply_add(a, b, s7), multiply_add(a, b, s8), multiply_add(a, b, s9)
+            multiply_add(a, b, s5),
+            multiply_add(a, b, s6),
+            multiply_add(a, b, s7),
+            multiply_add(a, b, s8),
+            multiply_add(a, b, s9),
         )
-    store(x, 16, add(add(add(s0, s1), add(s2, s3)), add(add(s4, s5), add(add(s6, s7), add(s8, s9)))))
+    store(
+        x, 16, add(add(add(s0, s1), add(s2, s3)), add(add(s4, s5), add(add(s6, s7), add(s8, s9))))
+    )
 
 
 @numba.njit
@@ -92,12 +105,24 @@ def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, thre
 
     figure = new_figure(9.6, 3.9)
     axes = figure.subplots(1, 2)
-    for place, name, label in ((axes[0], "n", "tokens n, d = 3"), (axes[1], "d", "coordinates d, n = 2048")):
+    for place, name, label in (
+        (axes[0], "n", "tokens n, d = 3"),
+        (axes[1], "d", "coordinates d, n = 2048"),
+    ):
         values = np.array(found[name], float)
-        limit = (2 * (values[:, 0] if name == "d" else 3) * one + two) / threads * np.ones(len(values))
-        place.loglog(values[:, 0], values[:, 1], "o-", color=PALETTE[0], markersize=4, label="al.velocity")
-        place.loglog(values[:, 0], limit, "--", color=PALETTE[1],
-                     label=f"limit of {threads} cores: 2d multiply-adds, one exponential")
+        limit = (
+            (2 * (values[:, 0] if name == "d" else 3) * one + two) / threads * np.ones(len(values))
+        )
+        place.loglog(
+            values[:, 0], values[:, 1], "o-", color=PALETTE[0], markersize=4, label="al.velocity"
+        )
+        place.loglog(
+            values[:, 0],
+            limit,
+            "--",
+            color=PALETTE[1],
+            label=f"limit of {threads} cores: 2d multiply-adds, one exponential",
+        )
         place.set(xlabel=label, ylabel="nanoseconds a pair")
         dress_flat(place)
         place.legend(frameon=False, fontsize=8)
@@ -108,8 +133,10 @@ def table(record: dict, rows: list[dict]) -> str:
     """Return the rows of the benchmark with peers, as Markdown."""
     lines = ["| work | ours | peers, how many times slower (goal) | |", "| --- | --- | --- | --- |"]
     for row in rows:
-        ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "")
-                  for peer, ratio in row["ratios"].items()]
+        ratios = [
+            f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "")
+            for peer, ratio in row["ratios"].items()
+        ]
         if "best" in row["goals"]:
             ratios.append(f"the best of them ({row['goals']['best']:.3g})")
         ours = format_seconds(row["seconds"]["attnlab"])
@@ -121,7 +148,10 @@ def start_up_table(record: dict, rows: list[dict]) -> str:
     """Return the rows of the benchmark that have a goal in seconds, as Markdown."""
     lines = ["| command | time | processor time | goal | |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
-        times = f"{format_seconds(row['seconds']['attnlab'])} | {format_seconds(row['more']['processor'])}"
+        times = (
+            f"{format_seconds(row['seconds']['attnlab'])} |"
+            f" {format_seconds(row['more']['processor'])}"
+        )
         lines.append(f"| {row['work']} | {times} | {row['allowed']:g} s | {row['verdict']} |")
     return "\n".join([describe_machine(record), "", *lines])
 

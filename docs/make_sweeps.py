@@ -1,6 +1,8 @@
-"""Makes the figures of docs/sweeps: `python docs/make_sweeps.py FOLDER [NAME ...]` runs the sweeps of examples/sweeps in FOLDER.
+"""Makes the figures of docs/sweeps: `python docs/make_sweeps.py FOLDER [NAME ...]` runs the sweeps
+of examples/sweeps in FOLDER.
 
-Results that are in FOLDER already are kept, so it can be interrupted. All of them take about ten minutes on two cores.
+Results that are in FOLDER already are kept, so it can be interrupted. All of them take about ten
+minutes on two cores.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from attnlab.sweep import Sweep, plot
 from attnlab.sweep.refine import refine
 
 DOCS = Path(__file__).parent
-IMAGES, PAGES, SWEEPS = DOCS / "images" / "sweeps", DOCS / "sweeps", DOCS.parent / "examples" / "sweeps"
+IMAGES, PAGES, SWEEPS = (
+    DOCS / "images" / "sweeps",
+    DOCS / "sweeps",
+    DOCS.parent / "examples" / "sweeps",
+)
 
 
 REFINED = {"boundary": 1.25}
@@ -27,10 +33,18 @@ def names() -> list[str]:
 
 
 def columns(name: str) -> list[str]:
-    """Return the columns of the figure of a sweep: those of the command in the second line of its file."""
-    found = re.fullmatch(rf"# attnlab sweep {name}\.toml --plot (\S+)", (SWEEPS / f"{name}.toml").read_text().splitlines()[1])
+    """Return the columns of the figure of a sweep: those of the command in the second line of its
+    file.
+    """
+    found = re.fullmatch(
+        rf"# attnlab sweep {name}\.toml --plot (\S+)",
+        (SWEEPS / f"{name}.toml").read_text().splitlines()[1],
+    )
     if found is None:
-        raise ValueError(f"The second line of examples/sweeps/{name}.toml must be the command that draws its figure.")
+        raise ValueError(
+            f"The second line of examples/sweeps/{name}.toml must be the command that draws its"
+            " figure."
+        )
     return found[1].split(",")
 
 

@@ -3,8 +3,9 @@
     python docs/make_theorems.py            only specimens whose file has changed are run again
     python docs/make_theorems.py --fresh    all are
 
-What specimens came to stands in the page between <!-- specimens NAME --> and <!-- end -->; all else is made of the registered
-words, so that `tests/docs/test_theorems.py` can tell without a run whether the page is up to date.
+What specimens came to stands in the page between <!-- specimens NAME --> and <!-- end -->; all else
+is made of the registered words, so that `tests/docs/test_theorems.py` can tell without a run
+whether the page is up to date.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from make_glossary import add_links
 
 import attnlab as al
+from attnlab.cli.names import first_sentence
 from attnlab.theory import theorems
 from attnlab.verdicts import Theorem, Verdict
 
@@ -29,17 +31,28 @@ PICTURE = "images/verdicts.png"
 WIDTH = 100
 REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
 PARTS = {
-    "theorem": ("Theorems", "Proved, in the paper or in the source that is named. If a run contradicts "
-                "one, the run or the program has a fault."),
-    "conjecture": ("Conjectures and open questions",
-                   "Not proved. A contradiction here is news, or a known counterexample."),
-    "estimate": ("Estimates", "Inequalities that hold for every run, with constants. They find wrong "
-                 "data first."),
+    "theorem": (
+        "Theorems",
+        (
+            "Proved, in the paper or in the source that is named. If a run contradicts "
+            "one, the run or the program has a fault."
+        ),
+    ),
+    "conjecture": (
+        "Conjectures and open questions",
+        "Not proved. A contradiction here is news, or a known counterexample.",
+    ),
+    "estimate": (
+        "Estimates",
+        "Inequalities that hold for every run, with constants. They find wrong data first.",
+    ),
 }
 
 
 def write_page(found: dict[str, tuple[str, str]]) -> str:
-    """Return the page. found: {name: (digest of its file, what the specimens gave, in Markdown)}."""
+    """Return the page. found: {name: (digest of its file, what the specimens gave, in
+    Markdown)}.
+    """
     parts = [
         "# The statements that are checked",
         wrap("""
@@ -47,18 +60,21 @@ def write_page(found: dict[str, tuple[str, str]]) -> str:
             `src/attnlab/theory/statements`, and `python docs/make_theorems.py` writes this page
             from them. Errors of the paper are in [errata.md](errata.md).
         """),
-        "    attnlab predict hyperplanes_2d        # which statements apply, and what they say beforehand\n"
-        "    attnlab check hyperplanes_2d          # whether the run does it",
+        (
+            "    attnlab predict hyperplanes_2d        # which statements apply, and what they say"
+            " beforehand\n    attnlab check hyperplanes_2d          # whether the run does it"
+        ),
         wrap("""
             In Python these are `al.predict(weights, x0)` and `al.check(run)`.
             `al.plot(al.check(run))` draws the verdicts. A verdict rests on one number that must be
             at most a bound:
         """),
-        "- SUPPORTED: it is, as far as its error can tell.\n"
-        "- CONTRADICTED: it is above the bound, by more than its error.\n"
-        "- UNDECIDED: the error is too large, or the run is too short. The verdict says what would "
-        "decide.\n"
-        "- OUT\\_OF\\_SCOPE: a hypothesis fails. The verdict says which.",
+        (
+            "- SUPPORTED: it is, as far as its error can tell.\n- CONTRADICTED: it is above the"
+            " bound, by more than its error.\n- UNDECIDED: the error is too large, or the run is"
+            " too short. The verdict says what would decide.\n- OUT\\_OF\\_SCOPE: a hypothesis"
+            " fails. The verdict says which."
+        ),
         wrap("""
             Every statement has four specimens: a run of which it is true, a run outside its
             hypotheses, a run that is too short or too coarse, and the first run with damaged data.
@@ -81,31 +97,43 @@ def write_page(found: dict[str, tuple[str, str]]) -> str:
 def write_entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
     """Return one statement: its words, what is measured, errata, specimens, citation."""
     digest, specimens = found.get(theorem.name, ("none", "Not run yet."))
-    lines = [f"### {theorem.name}", wrap(theorem.statement),
-             wrap(f"**Measured:** {first_line(inspect.getdoc(theorem.measure))}"),
-             wrap(f"**Hypotheses:** {first_line(inspect.getdoc(theorem.hypotheses))}")]
+    lines = [
+        f"### {theorem.name}",
+        wrap(theorem.statement),
+        wrap(f"**Measured:** {sentence_of(inspect.getdoc(theorem.measure))}"),
+        wrap(f"**Hypotheses:** {sentence_of(inspect.getdoc(theorem.hypotheses))}"),
+    ]
     if theorem.errata:
         lines.append(wrap(f"**Errata:** {theorem.errata}"))
     lines.append(f"<!-- specimens {theorem.name} {digest} -->\n{specimens}\n<!-- end -->")
     return "\n\n".join([*lines, wrap(f"*{theorem.cite}.*")])
 
 
-def first_line(text: str | None) -> str:
-    """Return the first line of a docstring."""
-    return text.splitlines()[0] if text else "see the file."
+def sentence_of(text: str | None) -> str:
+    """What a docstring says first."""
+    return first_sentence(text) if text else "see the file."
 
 
 def wrap(text: str) -> str:
     """Return a paragraph in lines, with * and _ and < of the mathematics escaped outside code."""
-    pieces = re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\.md\)|\*\*[A-Z][a-z]+:\*\*|^\*|\*$)", " ".join(text.split()))
-    pieces[::2] = [re.sub(r"([*_<\[\]])", r"\\\1", piece).replace("](", "] (") for piece in pieces[::2]]
+    pieces = re.split(
+        r"(`[^`]*`|\[[^\]]*\]\([^)]*\.md\)|\*\*[A-Z][a-z]+:\*\*|^\*|\*$)", " ".join(text.split())
+    )
+    pieces[::2] = [
+        re.sub(r"([*_<\[\]])", r"\\\1", piece).replace("](", "] (") for piece in pieces[::2]
+    ]
     return textwrap.fill("".join(pieces), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def run_specimens(theorem: Theorem) -> tuple[str, Verdict]:
     """Check a statement on its four specimens; return Markdown, and the verdict on the first."""
     run = theorem.holds()
-    runs = {"true": run, "outside": theorem.breaks(), "too little": theorem.short(), "spoiled": theorem.spoil(run)}
+    runs = {
+        "true": run,
+        "outside": theorem.breaks(),
+        "too little": theorem.short(),
+        "spoiled": theorem.spoil(run),
+    }
     verdicts = {word: al.check(one, names=[theorem.name])[0] for word, one in runs.items()}
     lines = ["```text", *(f"{word:<12}{verdict}" for word, verdict in verdicts.items()), ""]
     lines += textwrap.wrap(verdicts["true"].evidence, WIDTH)

@@ -1,7 +1,7 @@
 """Writes docs/tour.md, the table of what the tour asks and finds, with one of the tour's pictures.
 
-    make tour
-    python docs/make_tour.py tour
+make tour
+python docs/make_tour.py tour
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from attnlab.render.tour_page import found_words
 from attnlab.tour.record import Row
 
 ROOT = Path(__file__).parents[1]
-PAGE, PICTURE, KEPT = ROOT / "docs" / "tour.md", "polytope_3d.png", ROOT / "docs" / "images" / "tour_polytope_3d.png"
+PAGE, PICTURE, KEPT = (
+    ROOT / "docs" / "tour.md",
+    "polytope_3d.png",
+    ROOT / "docs" / "images" / "tour_polytope_3d.png",
+)
 
 HEAD = """# The tour in one table
 
@@ -46,10 +50,15 @@ def write_page(records: Sequence[Mapping[str, Any]]) -> str:
     """Return the page for the rows of a summary; refuse a tour that left something out."""
     missing = [record["name"] for record in records if record["verdict"] == "not here"]
     if missing:
-        raise ValueError(f"This tour left out {', '.join(missing)}. Fetch the models and make the tour again.")
+        raise ValueError(
+            f"This tour left out {', '.join(missing)}. Fetch the models and make the tour again."
+        )
     rows = [Row(**record) for record in records]
     lines = ["| question | verdict | what was found |", "| --- | --- | --- |"]
-    lines += [" ".join(f"| {row.shows} | {row.verdict.replace('_', ' ')} | {found_words(row)} |".split()) for row in rows]
+    lines += [
+        " ".join(f"| {row.shows} | {row.verdict.replace('_', ' ')} | {found_words(row)} |".split())
+        for row in rows
+    ]
     return add_links(HEAD + "\n" + "\n".join(lines) + "\n")
 
 

@@ -1,4 +1,6 @@
-"""What the tests share: quiet drawing, repeatable hypothesis, folders of their own, and runs made by hand."""
+"""What the tests share: quiet drawing, repeatable hypothesis, folders of their own, and runs made
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# Before NumPy comes: workers share the cores, and threads of BLAS that wait for a core spend most
+# of their time spinning.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for _library in ("OPENBLAS", "OMP", "MKL"):
+        os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 import platformdirs
 import pytest
@@ -17,22 +25,28 @@ from hand_made import KINDS, POLYTOPE, hand_made
 from places import ROOT
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Compiled code stays where it always is, also for tests that move the user's folders: a cache that starts empty costs minutes.
+# Compiled code stays where it always is, also for tests that move the user's folders: a cache that
+# starts empty costs minutes.
 os.environ.setdefault("NUMBA_CACHE_DIR", platformdirs.user_cache_dir("attnlab"))
 
-# A red run must be red again tomorrow, on any machine: examples are derived from the test's name, and no clock judges them.
+# A red run must be red again tomorrow, on any machine: examples are derived from the test's name,
+# and no clock judges them.
 settings.register_profile("attnlab", deadline=None, derandomize=True)
 settings.load_profile("attnlab")
 
 
 SHARED = ("conformance/test_experiments.py", "models/studies/test_dossier.py", "docs/test_site.py")
-"""Files whose tests share what takes seconds to make, one for each value of their last parameter."""
+"""Files whose tests share what takes seconds to make, one for each value of their last
+parameter.
+"""
 
 
 def worker_group(test: str) -> str:
-    """The tests of one group run in one worker, which makes what they share once; most tests are a group of their own.
+    """The tests of one group run in one worker, which makes what they share once; most tests are a
+    group of their own.
 
-    The mark xdist_group would say it beside the tests, but without a word it stopped to work with pytest 9.2.
+    The mark xdist_group would say it beside the tests, but without a word it stopped to work with
+    pytest 9.2.
     """
     file = test.split("::")[0]
     if not file.endswith(SHARED):
@@ -89,5 +103,7 @@ def any_run(request: pytest.FixtureRequest) -> Trajectory:
 
 @pytest.fixture
 def make_run() -> Callable[[str], Trajectory]:
-    """The maker of hand-made runs: plain, factored, batch, sphere, layers, feedforward, huge, observed."""
+    """The maker of hand-made runs: plain, factored, batch, sphere, layers, feedforward, huge,
+    observed.
+    """
     return hand_made

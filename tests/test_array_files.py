@@ -1,4 +1,6 @@
-"""Numbers of a Spec in files of their own: what is read, what the digest covers, and one sentence for whatever is wrong."""
+"""Numbers of a Spec in files of their own: what is read, what the digest covers, and one sentence
+for whatever is wrong.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,19 @@ def folder(tmp_path):
 
 def test_every_bit_of_the_numbers_arrives(folder):
     resolved = resolve(al.Spec.load(write_spec(folder)))
-    assert resolved.dynamics.weights.V[0].tobytes() == V.tobytes() and resolved.x0.tobytes() == X.tobytes()
+    assert (
+        resolved.dynamics.weights.V[0].tobytes() == V.tobytes()
+        and resolved.x0.tobytes() == X.tobytes()
+    )
 
 
 def test_the_digest_is_that_of_the_numbers_written_out(folder):
     spec = al.Spec.load(write_spec(folder))
-    written = al.Spec(weights={"family": "given", "V": V}, start={"law": "given", "x": X}, solve={"t_end": 0.01, "saves": 2})
+    written = al.Spec(
+        weights={"family": "given", "V": V},
+        start={"law": "given", "x": X},
+        solve={"t_end": 0.01, "saves": 2},
+    )
     assert spec.digest() == written.digest() and spec == written
     assert spec.files == {"weights.V": "V.npy", "start.x": "x0.csv"} and written.files == {}
     write(folder, "V.npy", np.nextafter(V, 9.0))
@@ -75,7 +84,9 @@ def test_a_run_holds_everything_without_the_files(folder, monkeypatch):
     al.save(run, folder / "run.nc")
     (folder / "V.npy").unlink()
     back = al.load(folder / "run.nc")
-    assert back.spec == run.spec and resolve(back.spec).dynamics.weights.V[0].tobytes() == V.tobytes()
+    assert (
+        back.spec == run.spec and resolve(back.spec).dynamics.weights.V[0].tobytes() == V.tobytes()
+    )
 
 
 def test_names_are_relative_to_the_spec(folder, monkeypatch, tmp_path_factory):
@@ -97,9 +108,13 @@ def test_several_heads_factors_and_lists(folder):
     spec = al.Spec.load(write_spec(folder, "heads.npy"))
     assert np.array_equal(resolve(spec).dynamics.weights.V, heads)
     assert np.array_equal(read_array(folder / "fortran.npy", "V"), heads[0])
-    assert np.array_equal(read_array(folder / "single.npy", "V"), heads[0].astype(np.float32).astype(float))
+    assert np.array_equal(
+        read_array(folder / "single.npy", "V"), heads[0].astype(np.float32).astype(float)
+    )
     assert np.array_equal(read_array(folder / "whole.npy", "V"), np.arange(9.0).reshape(3, 3))
-    (folder / "b.toml").write_text(SPEC.format(V="V.npy", x="x0.csv").replace("t_end = 0.01\nsaves = 2", 'times = "times.npy"'))
+    (folder / "b.toml").write_text(
+        SPEC.format(V="V.npy", x="x0.csv").replace("t_end = 0.01\nsaves = 2", 'times = "times.npy"')
+    )
     assert al.Spec.load(folder / "b.toml").solve == {"times": [0.0, 0.005, 0.01]}
 
 
@@ -107,18 +122,32 @@ def test_an_archive_is_asked_for_the_key(folder):
     write(folder, "both.npz", None, V=V, K=2 * V)
     write(folder, "one.npz", None, anything=V)
     write(folder, "x.npz", None, x0=X, other=V)
-    assert np.array_equal(read_array(folder / "both.npz", "V"), V) and np.array_equal(read_array(folder / "both.npz", "K"), 2 * V)
-    assert np.array_equal(read_array(folder / "one.npz", "V"), V) and np.array_equal(read_array(folder / "x.npz", "x"), X)
+    assert np.array_equal(read_array(folder / "both.npz", "V"), V) and np.array_equal(
+        read_array(folder / "both.npz", "K"), 2 * V
+    )
+    assert np.array_equal(read_array(folder / "one.npz", "V"), V) and np.array_equal(
+        read_array(folder / "x.npz", "x"), X
+    )
     np.savez_compressed(folder / "small.npz", V=np.zeros((300, 300)))
     assert read_array(folder / "small.npz", "V").shape == (300, 300)
-    with pytest.raises(BadArray, match="must hold an array called Q, or one array only. It holds: K, V."):
+    with pytest.raises(
+        BadArray, match="must hold an array called Q, or one array only. It holds: K, V."
+    ):
         read_array(folder / "both.npz", "Q")
 
 
-@pytest.mark.parametrize(("text", "numbers"), [
-    ("1,2\n3,4\n", [[1, 2], [3, 4]]), ("1 2\n3\t4", [[1, 2], [3, 4]]), ("a,b\n1,2", [[1, 2]]), ("# a\n\n1,2\n", [[1, 2]]),
-    ("\ufeff1,2e-3", [[1, 0.002]]), ("1\n2\n", [[1], [2]]), (" 1 , 2 \r\n3,4\r\n", [[1, 2], [3, 4]]),
-])
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1,2\n3,4\n", [[1, 2], [3, 4]]),
+        ("1 2\n3\t4", [[1, 2], [3, 4]]),
+        ("a,b\n1,2", [[1, 2]]),
+        ("# a\n\n1,2\n", [[1, 2]]),
+        ("\ufeff1,2e-3", [[1, 0.002]]),
+        ("1\n2\n", [[1], [2]]),
+        (" 1 , 2 \r\n3,4\r\n", [[1, 2], [3, 4]]),
+    ],
+)
 def test_tables_are_read(tmp_path, text, numbers):
     (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
     assert read_array(tmp_path / "a.csv", "V").tolist() == numbers
@@ -162,7 +191,10 @@ BAD = {
     "empty.csv": (b"\n# nothing\n", "holds no numbers"),
     "bytes.csv": (b"\xff\xfe1,2", "is not a text"),
     "underscores.csv": (b"1_000,2\n", "line 1 has '1_000'"),
-    "objects.npy": (npy(np.array([Harm()], dtype=object), allow_pickle=True), "holds pickled objects, which are never read"),
+    "objects.npy": (
+        npy(np.array([Harm()], dtype=object), allow_pickle=True),
+        "holds pickled objects, which are never read",
+    ),
     "complex.npy": (npy(np.ones((2, 2)) * 1j), "must hold real numbers, but holds complex128"),
     "texts.npy": (npy(np.array(["a"])), "must hold real numbers"),
     "records.npy": (npy(np.zeros(2, dtype=[("a", float)])), "must hold real numbers"),
@@ -176,7 +208,10 @@ BAD = {
     "pickle.npy": (pickle.dumps(Harm()), "is damaged, or not a .npy file"),
     "text.npz": (b"hello", "is damaged, or not a .npz file"),
     "nothing.npz": (archive_of(("a.txt", b"a")), "must hold an array called V"),
-    "objects.npz": (archive_of(("V.npy", npy(np.array([Harm()], dtype=object), allow_pickle=True))), "pickled objects"),
+    "objects.npz": (
+        archive_of(("V.npy", npy(np.array([Harm()], dtype=object), allow_pickle=True))),
+        "pickled objects",
+    ),
 }
 
 
@@ -188,7 +223,9 @@ def test_what_is_wrong_is_a_sentence(name, folder, monkeypatch):
     spec = write_spec(folder, name)
     with pytest.raises(ValueError, match=words) as caught:
         al.Spec.load(spec)
-    assert str(caught.value).startswith(f"{spec}: Spec.weights.V: {folder / name} ") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(
+        f"{spec}: Spec.weights.V: {folder / name} "
+    ) and "\n" not in str(caught.value)
     assert not (folder / "harmed").exists()
 
 
@@ -211,20 +248,32 @@ def test_what_is_no_file_is_a_sentence(folder):
     os.mkfifo(folder / "pipe.npy")
     (folder / "zero.npy").symlink_to("/dev/zero")
     (folder / "folder.npy").mkdir()
-    for name, words in (("pipe.npy", "is a device or a pipe"), ("zero.npy", "is a device or a pipe"),
-                        ("folder.npy", "is a folder"),
-                        ("missing.npy", "There is no file"), ("a" * 300 + ".npy", "cannot be read")):
+    for name, words in (
+        ("pipe.npy", "is a device or a pipe"),
+        ("zero.npy", "is a device or a pipe"),
+        ("folder.npy", "is a folder"),
+        ("missing.npy", "There is no file"),
+        ("a" * 300 + ".npy", "cannot be read"),
+    ):
         with pytest.raises(ValueError, match=words):
             al.Spec.load(write_spec(folder, name))
     assert "There is no file" in refused("run", write_spec(folder, "missing.csv"))
 
 
 def test_nothing_is_read_unless_asked_for(folder, monkeypatch):
-    """A Spec in Python reads no files by itself, and neither does one that comes out of a run's file."""
+    """A Spec in Python reads no files by itself, and neither does one that comes out of a run's
+    file.
+    """
     monkeypatch.chdir(folder)
-    spec = al.Spec(weights={"family": "given", "V": "V.npy"}, start={"law": "given", "x": X}, solve={"t_end": 1})
+    spec = al.Spec(
+        weights={"family": "given", "V": "V.npy"},
+        start={"law": "given", "x": X},
+        solve={"t_end": 1},
+    )
     assert spec.weights["V"] == "V.npy" and spec.unread_files == {"weights.V": "V.npy"}
-    with pytest.raises(ValueError, match=r"Spec.weights.V = 'V.npy' names a file that was not read"):
+    with pytest.raises(
+        ValueError, match=r"Spec.weights.V = 'V.npy' names a file that was not read"
+    ):
         resolve(spec)
     assert resolve(spec.read_files()).dynamics.weights.V[0].tobytes() == V.tobytes()
     assert al.Spec.from_json(spec.to_json()).weights["V"] == "V.npy"
@@ -233,5 +282,8 @@ def test_nothing_is_read_unless_asked_for(folder, monkeypatch):
 
 def test_errors_name_the_file(folder):
     np.save(folder / "V.npy", V[:2])
-    with pytest.raises(ValueError, match=r"V must be square.*\(Read from files: weights.V from V.npy, start.x from x0.csv.\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"V must be square.*\(Read from files: weights.V from V.npy, start.x from x0.csv.\)",
+    ):
         resolve(al.Spec.load(write_spec(folder)))

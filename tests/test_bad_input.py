@@ -1,4 +1,6 @@
-"""Every wrong call gets a sentence: what must hold, what was given, what to do. Every impossible run gets a Status."""
+"""Every wrong call gets a sentence: what must hold, what was given, what to do. Every impossible
+run gets a Status.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from clock import PATIENCE, wait_until_at_work
 EYE, X0 = al.Weights(V=np.eye(2)), np.array([[1.0, 0.5], [-0.5, 0.2], [0.3, -1.0]])
 
 
-# ------------------------------------------------------------------------------------------- weights
+# -------------------------------------------------------------------------------------------
+# weights
 
 
 @pytest.mark.parametrize(
@@ -35,13 +38,28 @@ EYE, X0 = al.Weights(V=np.eye(2)), np.array([[1.0, 0.5], [-0.5, 0.2], [0.3, -1.0
         ({"V": [[1.0, np.nan], [0, 1]]}, ["V must be finite", "(0, 1)", "nan"]),
         ({"V": np.eye(2), "Q": [[np.inf, 0], [0, 1]]}, ["Q must be finite", "(0, 0)", "inf"]),
         ({"V": np.eye(2), "K": [[0, 0], [-np.inf, 1]]}, ["K must be finite", "(1, 0)", "-inf"]),
-        ({"V": np.eye(2), "Q": np.ones((1, 2))}, ["Q and K must have the same shape", "(1, 1, 2)", "(1, 2, 2)"]),
-        ({"V": np.eye(2), "Q": np.ones((4, 3)), "K": np.ones((4, 3))}, ["same dimension as V", "d = 3", "d = 2"]),
-        ({"V": np.ones((3, 3, 3)), "Q": np.ones((2, 3, 3))}, ["same number of heads", "Q has 2, K has 1, V has 3", "Give each"]),
+        (
+            {"V": np.eye(2), "Q": np.ones((1, 2))},
+            ["Q and K must have the same shape", "(1, 1, 2)", "(1, 2, 2)"],
+        ),
+        (
+            {"V": np.eye(2), "Q": np.ones((4, 3)), "K": np.ones((4, 3))},
+            ["same dimension as V", "d = 3", "d = 2"],
+        ),
+        (
+            {"V": np.ones((3, 3, 3)), "Q": np.ones((2, 3, 3))},
+            ["same number of heads", "Q has 2, K has 1, V has 3", "Give each"],
+        ),
         ({"V": (np.ones((3, 1)),)}, ["pair (B, C)", "1 items"]),
-        ({"V": (np.ones((3, 1)), np.ones((2, 3)))}, ["(h, d, r) and (h, r, d)", "(1, 3, 1)", "(1, 2, 3)"]),
+        (
+            {"V": (np.ones((3, 1)), np.ones((2, 3)))},
+            ["(h, d, r) and (h, r, d)", "(1, 3, 1)", "(1, 2, 3)"],
+        ),
         ({"V": (np.ones((3, 1)), np.ones((1, 4)))}, ["(h, d, r) and (h, r, d)"]),
-        ({"V": (np.ones((2, 3, 1)), np.ones((3, 1, 3)))}, ["same number of heads", "B has 2, C has 3"]),
+        (
+            {"V": (np.ones((2, 3, 1)), np.ones((3, 1, 3)))},
+            ["same number of heads", "B has 2, C has 3"],
+        ),
         ({"V": (np.ones((3, 1)), np.full((1, 3), np.nan))}, ["V[1] must be finite"]),
     ],
 )
@@ -57,7 +75,8 @@ def test_weights_must_be_weights(given):
         al.simulate(given, X0, t_end=1.0)
 
 
-# ------------------------------------------------------------------------------------------- the rest of a call
+# ------------------------------------------------------------------------------------------- the
+# rest of a call
 
 
 def _nearest(kind, wrong, right):
@@ -71,7 +90,10 @@ UNKNOWN = [
     ({"t_end": 1.0, "geometry": "spere"}, _nearest("geometry", "spere", "sphere")),
     ({"t_end": 1.0, "mask": "casual"}, _nearest("mask", "casual", "causal")),
     ({"t_end": 1.0, "feedforward": {"sigma": "rely"}}, _nearest("activation", "rely", "relu")),
-    ({"t_end": 1.0, "feedforward": {"sigmas": "relu"}}, _nearest("parameter of the drift 'feedforward'", "sigmas", "sigma")),
+    (
+        {"t_end": 1.0, "feedforward": {"sigmas": "relu"}},
+        _nearest("parameter of the drift 'feedforward'", "sigmas", "sigma"),
+    ),
 ]
 
 
@@ -87,7 +109,9 @@ def test_unknown_observable_before_the_run_is_made():
 
     right = next(iter(observables))
     with pytest.raises(al.UnknownName, match=f"Did you mean '{right}'"):
-        al.simulate(EYE, X0, t_end=1e9, observe=[right + "x"])        # 1e9: a run that was begun would fail otherwise
+        al.simulate(
+            EYE, X0, t_end=1e9, observe=[right + "x"]
+        )  # 1e9: a run that was begun would fail otherwise
     with pytest.raises(TypeError, match="observe must be a list of names"):
         al.simulate(EYE, X0, t_end=1.0, observe=right)
 
@@ -115,15 +139,27 @@ WRONG = {
     "saves_one": ({"t_end": 1.0, "saves": 1}, ["saves must be a whole number of at least 2", "1"]),
     "saves_real": ({"t_end": 1.0, "saves": 10.0}, ["saves must be a whole number"]),
     # steps
-    "dt_missing": ({"t_end": 1.0, "stepper": "euler"}, ['stepper="euler" needs a step size', "dt="]),
+    "dt_missing": (
+        {"t_end": 1.0, "stepper": "euler"},
+        ['stepper="euler" needs a step size', "dt="],
+    ),
     "dt_missing_rk4": ({"t_end": 1.0, "stepper": "rk4"}, ['stepper="rk4" needs a step size']),
     "dt_superfluous": ({"t_end": 1.0, "dt": 0.1}, ["dt= is for", "chooses its own steps"]),
-    "dt_negative": ({"t_end": 1.0, "stepper": "euler", "dt": -0.1}, ["dt must be a positive number", "-0.1"]),
-    "dt_nan": ({"t_end": 1.0, "stepper": "euler", "dt": float("nan")}, ["dt must be a positive number"]),
+    "dt_negative": (
+        {"t_end": 1.0, "stepper": "euler", "dt": -0.1},
+        ["dt must be a positive number", "-0.1"],
+    ),
+    "dt_nan": (
+        {"t_end": 1.0, "stepper": "euler", "dt": float("nan")},
+        ["dt must be a positive number"],
+    ),
     "rtol_small": ({"t_end": 1.0, "rtol": 1e-16}, ["rtol must be at least 1e-14", "1e-16"]),
     "rtol_zero": ({"t_end": 1.0, "rtol": 0.0}, ["rtol must be a positive number"]),
     "atol_negative": ({"t_end": 1.0, "atol": -1e-9}, ["atol must be a positive number"]),
-    "max_steps_zero": ({"t_end": 1.0, "max_steps": 0}, ["max_steps must be a whole number of at least 1", "0"]),
+    "max_steps_zero": (
+        {"t_end": 1.0, "max_steps": 0},
+        ["max_steps must be a whole number of at least 1", "0"],
+    ),
     "max_steps_real": ({"t_end": 1.0, "max_steps": 1e5}, ["max_steps must be a whole number"]),
     # layers
     "layers_zero": ({"layers": 0}, ["layers must be a whole number of at least 1"]),
@@ -131,20 +167,53 @@ WRONG = {
     "layers_dt": ({"layers": 2, "dt": 0.0}, ["dt must be a positive number"]),
     "layers_stepper": ({"layers": 2, "stepper": "rk4"}, ["takes no stepper", "rk4"]),
     "layers_frame": ({"layers": 2, "frame": "z"}, ["Layers are computed in x", "run.z"]),
-    "layers_times": ({"layers": 4, "dt": 0.5, "times": [0.3]}, ["whole multiples of dt = 0.5", "layer 4"]),
-    "layers_times_late": ({"layers": 4, "dt": 0.5, "times": [2.5]}, ["whole multiples of dt", "up to layer 4"]),
+    "layers_times": (
+        {"layers": 4, "dt": 0.5, "times": [0.3]},
+        ["whole multiples of dt = 0.5", "layer 4"],
+    ),
+    "layers_times_late": (
+        {"layers": 4, "dt": 0.5, "times": [2.5]},
+        ["whole multiples of dt", "up to layer 4"],
+    ),
     # the equation
     "beta_nan": ({"t_end": 1.0, "beta": float("nan")}, ["beta must be a finite number", "nan"]),
     "beta_word": ({"t_end": 1.0, "beta": "cold"}, ["beta must be a finite number", "'cold'"]),
-    "sphere_z": ({"t_end": 1.0, "geometry": "sphere", "frame": "z"}, ["no rescaled frame on the sphere"]),
-    "sphere_feedforward": ({"t_end": 1.0, "geometry": "sphere", "feedforward": {}}, ['the geometry "sphere"', "euclidean"]),
-    "layers_feedforward": ({"layers": 2, "feedforward": {}}, ["continuous time only", 'stepper="euler"']),
-    "x_feedforward": ({"t_end": 1.0, "frame": "x", "feedforward": {}}, ["equation for z", 'frame="z"']),
-    "W_shape": ({"t_end": 1.0, "feedforward": {"W": np.eye(3)}}, ["FeedForward.W must have shape (2, 2)", "(3, 3)"]),
-    "W_axes": ({"t_end": 1.0, "feedforward": {"W": np.ones(2)}}, ["FeedForward.W must have 2 axes", "(2,)"]),
-    "W_nan": ({"t_end": 1.0, "feedforward": {"W": [[np.nan, 0], [0, 1]]}}, ["FeedForward.W must be finite"]),
-    "bias_shape": ({"t_end": 1.0, "feedforward": {"bias": np.ones(3)}}, ["FeedForward.bias must have shape (2,)", "(3,)"]),
-    "bias_outside_axes": ({"t_end": 1.0, "feedforward": {"bias_outside": np.eye(2)}}, ["bias_outside must have 1 axes"]),
+    "sphere_z": (
+        {"t_end": 1.0, "geometry": "sphere", "frame": "z"},
+        ["no rescaled frame on the sphere"],
+    ),
+    "sphere_feedforward": (
+        {"t_end": 1.0, "geometry": "sphere", "feedforward": {}},
+        ['the geometry "sphere"', "euclidean"],
+    ),
+    "layers_feedforward": (
+        {"layers": 2, "feedforward": {}},
+        ["continuous time only", 'stepper="euler"'],
+    ),
+    "x_feedforward": (
+        {"t_end": 1.0, "frame": "x", "feedforward": {}},
+        ["equation for z", 'frame="z"'],
+    ),
+    "W_shape": (
+        {"t_end": 1.0, "feedforward": {"W": np.eye(3)}},
+        ["FeedForward.W must have shape (2, 2)", "(3, 3)"],
+    ),
+    "W_axes": (
+        {"t_end": 1.0, "feedforward": {"W": np.ones(2)}},
+        ["FeedForward.W must have 2 axes", "(2,)"],
+    ),
+    "W_nan": (
+        {"t_end": 1.0, "feedforward": {"W": [[np.nan, 0], [0, 1]]}},
+        ["FeedForward.W must be finite"],
+    ),
+    "bias_shape": (
+        {"t_end": 1.0, "feedforward": {"bias": np.ones(3)}},
+        ["FeedForward.bias must have shape (2,)", "(3,)"],
+    ),
+    "bias_outside_axes": (
+        {"t_end": 1.0, "feedforward": {"bias_outside": np.eye(2)}},
+        ["bias_outside must have 1 axes"],
+    ),
 }
 
 
@@ -189,23 +258,37 @@ def test_a_start_off_the_sphere():
     with pytest.raises(ValueError, match="norm 1"):
         al.simulate(EYE, np.zeros((1, 2)), t_end=1.0, geometry="sphere")
     off_by_rounding = np.array([[0.6, 0.8 + 1e-12]])
-    assert abs(np.linalg.norm(al.simulate(EYE, off_by_rounding, t_end=1.0, geometry="sphere").x[0]) - 1) < 1e-15
+    assert (
+        abs(
+            np.linalg.norm(al.simulate(EYE, off_by_rounding, t_end=1.0, geometry="sphere").x[0]) - 1
+        )
+        < 1e-15
+    )
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"t_end": np.int64(1)}, {"t_end": np.float32(1)},
-        {"t_end": 1.0, "beta": np.int64(2)}, {"t_end": 1.0, "beta": np.float32(0.5)},
-        {"t_end": 1.0, "saves": np.int64(3)}, {"t_end": 1.0, "max_steps": np.int64(500)}, {"layers": np.int64(2)},
-        {"t_end": 1.0, "stepper": "rk4", "dt": np.float32(0.5)}, {"t_end": 1.0, "rtol": np.float32(1e-6)},
+        {"t_end": np.int64(1)},
+        {"t_end": np.float32(1)},
+        {"t_end": 1.0, "beta": np.int64(2)},
+        {"t_end": 1.0, "beta": np.float32(0.5)},
+        {"t_end": 1.0, "saves": np.int64(3)},
+        {"t_end": 1.0, "max_steps": np.int64(500)},
+        {"layers": np.int64(2)},
+        {"t_end": 1.0, "stepper": "rk4", "dt": np.float32(0.5)},
+        {"t_end": 1.0, "rtol": np.float32(1e-6)},
         {"times": np.arange(3)},
     ],
     ids=lambda options: next(reversed(options)),
 )
 def test_numbers_of_numpy_are_numbers(options):
     run = al.simulate(EYE, X0, **options)
-    plain = {name: value.tolist() for name, value in options.items() if isinstance(value, np.generic | np.ndarray)}
+    plain = {
+        name: value.tolist()
+        for name, value in options.items()
+        if isinstance(value, np.generic | np.ndarray)
+    }
     assert np.array_equal(run.states, al.simulate(EYE, X0, **{**options, **plain}).states)
 
 
@@ -216,7 +299,9 @@ def test_a_run_that_reached_none_of_its_times():
         assert run.x.shape == run.z.shape == (0, 3, 2)
         with pytest.raises(IndexError, match="0 saved times"):
             al.attention(run)
-    assert np.array_equal(al.simulate(EYE, X0, times=[0.0]).x[0], X0)         # and one that asks only for its start
+    assert np.array_equal(
+        al.simulate(EYE, X0, times=[0.0]).x[0], X0
+    )  # and one that asks only for its start
 
 
 def test_the_start_is_not_changed_and_not_kept():
@@ -236,23 +321,33 @@ def test_an_error_comes_before_anything_is_compiled():
     assert subprocess.run([sys.executable, "-c", program], timeout=PATIENCE).returncode == 0
 
 
-# ------------------------------------------------------------------------------------------- runs that cannot end
+# ------------------------------------------------------------------------------------------- runs
+# that cannot end
 
 
 def test_a_run_that_diverges():
-    """exp_mean with one token in d = 1: x' = e^{x^2} x reaches infinity at t = E1(1) / 2 = 0.1097 from x = 1.
+    """exp_mean with one token in d = 1: x' = e^{x^2} x reaches infinity at t = E1(1) / 2 = 0.1097
+    from x = 1.
 
-    Like sqrt(log 1 / (t* - t)): the clock ends before the numbers do, so the step size gives out (STALLED) or the velocity.
+    Like sqrt(log 1 / (t* - t)): the clock ends before the numbers do, so the step size gives out
+    (STALLED) or the velocity.
     """
     blow_up = 0.21938393439552 / 2
     with pytest.raises(al.RunFailed) as caught:
         al.simulate(al.Weights(V=[[1.0]]), [[1.0]], t_end=1.0, saves=1001, kernel="exp_mean")
     run = caught.value.run
     assert run.status in (Status.NON_FINITE, Status.STALLED)
-    assert run.status.value in str(caught.value) and ".run" in str(caught.value) and "throw=False" in str(caught.value)
+    assert (
+        run.status.value in str(caught.value)
+        and ".run" in str(caught.value)
+        and "throw=False" in str(caught.value)
+    )
     assert run.times[-1] <= run.stats["reached"] <= blow_up * (1 + 1e-9)
     assert run.stats["reached"] > 0.99 * blow_up
-    assert np.isfinite(run.x).all() and len(run.times) == len(run.x) == int(run.stats["reached"] * 1000) + 1
+    assert (
+        np.isfinite(run.x).all()
+        and len(run.times) == len(run.x) == int(run.stats["reached"] * 1000) + 1
+    )
 
 
 def test_fixed_steps_that_diverge_are_non_finite():
@@ -261,7 +356,7 @@ def test_fixed_steps_that_diverge_are_non_finite():
     assert run.status is Status.NON_FINITE
     assert np.isfinite(run.states).all() and 2 <= len(run.times) < 41
     x = 1.0
-    for k in range(1, len(run.times)):                       # what is kept is the recursion, to the last finite step
+    for k in range(1, len(run.times)):  # what is kept is the recursion, to the last finite step
         x += 0.05 * np.exp(x * x) * x
         assert abs(run.x[k, 0, 0] - x) <= 1e-12 * x
 
@@ -274,9 +369,13 @@ def test_max_steps():
     assert 0 < run.times[-1] <= run.stats["reached"] < 5.0
     whole = al.simulate(EYE, X0, t_end=5.0)
     assert np.array_equal(run.states, whole.states[: len(run.times)])
-    fixed = al.simulate(EYE, X0, t_end=5.0, stepper="euler", dt=0.1, max_steps=49, throw=False, saves=51)
+    fixed = al.simulate(
+        EYE, X0, t_end=5.0, stepper="euler", dt=0.1, max_steps=49, throw=False, saves=51
+    )
     assert fixed.status is Status.MAX_STEPS and len(fixed.times) == 50
-    assert al.simulate(EYE, X0, t_end=5.0, stepper="euler", dt=0.1, max_steps=50).status is Status.OK
+    assert (
+        al.simulate(EYE, X0, t_end=5.0, stepper="euler", dt=0.1, max_steps=50).status is Status.OK
+    )
 
 
 def test_layers_are_not_held_back_by_max_steps():
@@ -284,12 +383,22 @@ def test_layers_are_not_held_back_by_max_steps():
 
 
 def test_a_flow_that_slides_uses_up_its_steps():
-    """Hardmax with V = -1 sends the middle token to 0, where its leader changes sides: each step after 0.001 crosses the tie."""
+    """Hardmax with V = -1 sends the middle token to 0, where its leader changes sides: each step
+    after 0.001 crosses the tie.
+    """
     with pytest.raises(al.RunFailed, match="max_steps") as caught:
-        al.simulate(al.Weights(V=[[-1.0]]), [[-1.0], [1e-3], [1.0]], times=[0.0, 1e-3, 3.0], kernel="hardmax", max_steps=3000)
+        al.simulate(
+            al.Weights(V=[[-1.0]]),
+            [[-1.0], [1e-3], [1.0]],
+            times=[0.0, 1e-3, 3.0],
+            kernel="hardmax",
+            max_steps=3000,
+        )
     run = caught.value.run
     assert run.status is Status.MAX_STEPS and 1e-3 <= run.stats["reached"] < 0.1
-    assert run.times.tolist() == [0.0, 1e-3] and abs(run.x[1, 1, 0]) < 2e-6        # 1e-3 - (1 - e^-0.001) = 5e-7
+    assert (
+        run.times.tolist() == [0.0, 1e-3] and abs(run.x[1, 1, 0]) < 2e-6
+    )  # 1e-3 - (1 - e^-0.001) = 5e-7
 
 
 def test_a_step_that_no_clock_can_add():
@@ -348,8 +457,11 @@ print(kind, flush=True)
 @pytest.mark.parametrize(
     ("path", "shape", "throw"),
     [
-        ("small", "single", "throw"), ("small", "single", "keep"), ("small", "batch", "throw"),
-        ("large", "single", "throw"), ("large", "batch", "keep"),
+        ("small", "single", "throw"),
+        ("small", "single", "keep"),
+        ("small", "batch", "throw"),
+        ("large", "single", "throw"),
+        ("large", "batch", "keep"),
     ],
 )
 def test_interrupt(path, shape, throw):
@@ -358,9 +470,9 @@ def test_interrupt(path, shape, throw):
     try:
         assert program.stdout.readline().strip() == "ready"
         wait_until_at_work(program.pid, 0.5)
-        assert program.poll() is None                        # it is in the middle of it
+        assert program.poll() is None  # it is in the middle of it
         program.send_signal(signal.SIGINT)
-        rest, _ = program.communicate(timeout=PATIENCE)      # left alone it takes hours
+        rest, _ = program.communicate(timeout=PATIENCE)  # left alone it takes hours
     finally:
         program.kill()
         program.wait()
@@ -369,7 +481,8 @@ def test_interrupt(path, shape, throw):
     assert rest.split() == ["raised" if throw == "throw" else "returned"]
 
 
-# ------------------------------------------------------------------------------------------- the cache of compiled code
+# ------------------------------------------------------------------------------------------- the
+# cache of compiled code
 
 FIRST_RUN = """
 import numpy as np
@@ -397,7 +510,10 @@ def test_first_run_with_an_empty_cache_and_the_second(tmp_path):
     before = [(path, path.stat().st_mtime_ns) for path in files]
     assert _run_with_cache(tmp_path / "new" / "cache") == first
     # nothing was compiled again: no file of the cache is newer
-    assert [(path, path.stat().st_mtime_ns) for path in sorted(p for p in folder.rglob("*") if p.is_file())] == before
+    assert [
+        (path, path.stat().st_mtime_ns)
+        for path in sorted(p for p in folder.rglob("*") if p.is_file())
+    ] == before
 
 
 @pytest.mark.slow
@@ -405,16 +521,20 @@ def test_an_unwritable_cache_still_works(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     assert len(_run_with_cache(blocked / "cache")) > 100
-    assert blocked.read_text() == "not a folder" and [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert blocked.read_text() == "not a folder" and [p.name for p in tmp_path.iterdir()] == [
+        "file"
+    ]
 
 
 def test_a_second_process_starts_from_the_cache(tmp_path):
     from attnlab.engine.compile import cache_folder
 
-    al.simulate(EYE, X0[:2], t_end=1.0)                       # this process has filled it
+    al.simulate(EYE, X0[:2], t_end=1.0)  # this process has filled it
     known = Path(cache_folder())
     # a copy: other tests fill the folder itself meanwhile
     shutil.copytree(known, tmp_path / known.name, ignore=shutil.ignore_patterns(".attnlab-*"))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     _run_with_cache(tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()
+    } == before

@@ -26,7 +26,11 @@ def test_a_part_reports_its_place_in_the_whole():
     progress.part(0.2, 0.6, "reading")(0.5, "page 3")
     progress.part(0.6, 1.0).piece(1, 4, "chapter")(0.5)
     progress(1.0, "done")
-    assert heard.fractions == pytest.approx([0.4, 0.75, 1.0]) and heard.words == ["reading: page 3", "chapter", "done"]
+    assert heard.fractions == pytest.approx([0.4, 0.75, 1.0]) and heard.words == [
+        "reading: page 3",
+        "chapter",
+        "done",
+    ]
 
 
 def test_pieces_of_unknown_number_never_reach_the_end():
@@ -54,7 +58,7 @@ def test_one_progress_serves_one_function_after_another():
     assert heard.fractions == [0.0, 0.5, 1.0] * 2
     heard.fractions.clear()
     progress = al.Progress(heard)
-    for number in range(2):                                        # but parts go on where the last one ended
+    for number in range(2):  # but parts go on where the last one ended
         with track(progress.piece(number, 2)):
             pass
     assert heard.fractions == [0.0, 0.5, 0.5, 1.0]
@@ -62,7 +66,9 @@ def test_one_progress_serves_one_function_after_another():
 
 @pytest.mark.parametrize("given", [5, "yes", [1], 0.5])
 def test_what_is_no_progress_is_refused(given):
-    with pytest.raises(TypeError, match=r"False, True, a function f\(fraction, doing\) or an attnlab.Progress, got"):
+    with pytest.raises(
+        TypeError, match=r"False, True, a function f\(fraction, doing\) or an attnlab.Progress, got"
+    ):
         al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, progress=given)
     with pytest.raises(TypeError, match=r"cancel must be a threading.Event, got"):
         al.Progress(cancel=given)
@@ -76,7 +82,8 @@ def test_what_a_function_raises_ends_the_work_and_reaches_the_caller():
         al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, progress=broken)
 
 
-# -------------------------------------------------------------------------------------------------------------- cancelling
+# --------------------------------------------------------------------------------------------------
+# cancelling
 
 
 def test_the_whole_and_its_parts_are_cancelled_together():
@@ -85,7 +92,12 @@ def test_the_whole_and_its_parts_are_cancelled_together():
     part = progress.part(0.0, 0.5).piece(0, 2)
     part(0.1)
     part.cancel()
-    assert progress.is_cancelled and other.is_cancelled and token.is_set() and "cancelled" in repr(progress)
+    assert (
+        progress.is_cancelled
+        and other.is_cancelled
+        and token.is_set()
+        and "cancelled" in repr(progress)
+    )
     for one in (progress, part, other, al.Progress(progress)):
         with pytest.raises(al.Cancelled, match="was cancelled"):
             one(0.5)
@@ -118,9 +130,13 @@ def test_a_cancelled_run_is_the_interrupted_one():
     with pytest.raises(al.RunInterrupted) as caught:
         al.simulate(weights, x0, t_end=1.0, progress=progress)
     run = al.simulate(weights, x0, t_end=1.0, progress=progress, throw=False)
-    assert heard.fractions == [0.0, 0.0]                           # and not that all is done
+    assert heard.fractions == [0.0, 0.0]  # and not that all is done
     for found in (caught.value.run, run):
-        assert (found.status == al.Status.INTERRUPTED).all() and np.array_equal(found.x[:, 0], x0) and len(found.times) == 1
+        assert (
+            (found.status == al.Status.INTERRUPTED).all()
+            and np.array_equal(found.x[:, 0], x0)
+            and len(found.times) == 1
+        )
 
 
 class LateToken(threading.Event):
@@ -142,14 +158,18 @@ def test_a_cancelled_limit_is_never_called_undecided():
     for count in range(1, 400, 3):
         progress = al.Progress(cancel=LateToken(count))
         try:
-            outcomes.add(al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere", progress=progress).grade)
+            outcomes.add(
+                al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere", progress=progress).grade
+            )
         except KeyboardInterrupt:
             outcomes.add("cancelled")
     assert outcomes == {"cancelled", "group"}
 
 
 def test_a_cancel_ends_what_counts_its_work():
-    """Where digits are many, a single step of a limit takes seconds: it is left between two evaluations."""
+    """Where digits are many, a single step of a limit takes seconds: it is left between two
+    evaluations.
+    """
     allowance = Allowance(1e9, 60.0, time.monotonic() + 60.0, progress=al.Progress())
     share = allowance.share(0.5)
     assert not share.is_over
@@ -163,22 +183,39 @@ ENDLESS = {"t_end": 1e9, "saves": 2, "max_steps": 10**9}
 
 
 def simulate_small(progress):
-    al.simulate(al.Weights(V=ROTATION), np.random.default_rng(0).normal(size=(30, 2)), **ENDLESS, progress=progress)
+    al.simulate(
+        al.Weights(V=ROTATION),
+        np.random.default_rng(0).normal(size=(30, 2)),
+        **ENDLESS,
+        progress=progress,
+    )
 
 
 def simulate_large(progress):
-    al.simulate(al.Weights(V=ROTATION), np.random.default_rng(0).normal(size=(2000, 2)), **ENDLESS, progress=progress)
+    al.simulate(
+        al.Weights(V=ROTATION),
+        np.random.default_rng(0).normal(size=(2000, 2)),
+        **ENDLESS,
+        progress=progress,
+    )
 
 
 def simulate_batch(progress):
-    al.simulate(al.Weights(V=ROTATION), np.random.default_rng(0).normal(size=(5, 30, 2)), **ENDLESS, progress=progress)
+    al.simulate(
+        al.Weights(V=ROTATION),
+        np.random.default_rng(0).normal(size=(5, 30, 2)),
+        **ENDLESS,
+        progress=progress,
+    )
 
 
 def measure_layers(progress):
     """The error of layers is measured in NumPy, in a thread of its own."""
     from attnlab.engine.simulation import add_error
 
-    run = al.simulate(al.Weights(V=np.zeros((2, 2))), np.ones((2, 2)), layers=200_000, dt=1.0, saves=2)
+    run = al.simulate(
+        al.Weights(V=np.zeros((2, 2))), np.ones((2, 2)), layers=200_000, dt=1.0, saves=2
+    )
     found = add_error(run, np.ones((2, 2)), progress)
     assert found.status is al.Status.INTERRUPTED and found.error is None
     progress.raise_if_cancelled()
@@ -194,17 +231,33 @@ def observe(progress):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(observables._things, "sleeping", sleeping)
-        al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=5000, observe=["sleeping"], progress=progress)
+        al.simulate(
+            al.Weights(V=np.eye(2)),
+            np.eye(2),
+            t_end=1.0,
+            saves=5000,
+            observe=["sleeping"],
+            progress=progress,
+        )
 
 
 def limit_of_many(progress):
     x0 = np.random.default_rng(0).uniform(-5, 5, (2500, 3))
-    al.limit(al.Weights(V=np.diag([1.0, 0.97, 0.95])), x0, work=1e12, budget=300.0, progress=progress)
+    al.limit(
+        al.Weights(V=np.diag([1.0, 0.97, 0.95])), x0, work=1e12, budget=300.0, progress=progress
+    )
 
 
 def limit_with_digits(progress):
     x0 = np.random.default_rng(0).uniform(-5, 5, (12, 3))
-    al.limit(al.Weights(V=np.diag([1.0, 0.99, 0.98])), x0, digits=400, work=1e12, budget=300.0, progress=progress)
+    al.limit(
+        al.Weights(V=np.diag([1.0, 0.99, 0.98])),
+        x0,
+        digits=400,
+        work=1e12,
+        budget=300.0,
+        progress=progress,
+    )
 
 
 def limit_with_symmetry(progress):
@@ -221,13 +274,25 @@ def check_large(progress):
 
 
 @pytest.mark.parametrize("is_main", [True, False], ids=["in the main thread", "in a worker thread"])
-@pytest.mark.parametrize(("work", "word"), [
-    (simulate_small, "integrating"), (simulate_large, "integrating"), (simulate_batch, "integrating"), (measure_layers, ""),
-    (observe, "sleeping"), (limit_of_many, "limit"), (limit_with_digits, "limit"), (limit_with_symmetry, "symmetry"),
-    (check_large, "codimension: looking for the limit"),
-], ids=lambda given: given.__name__ if callable(given) else "")
+@pytest.mark.parametrize(
+    ("work", "word"),
+    [
+        (simulate_small, "integrating"),
+        (simulate_large, "integrating"),
+        (simulate_batch, "integrating"),
+        (measure_layers, ""),
+        (observe, "sleeping"),
+        (limit_of_many, "limit"),
+        (limit_with_digits, "limit"),
+        (limit_with_symmetry, "symmetry"),
+        (check_large, "codimension: looking for the limit"),
+    ],
+    ids=lambda given: given.__name__ if callable(given) else "",
+)
 def test_another_thread_cancels_work_at_once(work, word, is_main):
-    """The goal is 0.2 s after the cancel, or the rest of a step of a large system; left alone it takes a minute at least."""
+    """The goal is 0.2 s after the cancel, or the rest of a step of a large system; left alone it
+    takes a minute at least.
+    """
     assert is_soon(lambda: seconds_until_cancelled(work, word, is_main))
 
 
@@ -238,7 +303,7 @@ def seconds_until_cancelled(work, word, is_main) -> float:
     def cancel():
         end = time.monotonic() + PATIENCE
         while sum(word in words for words in heard.words) < 3 and time.monotonic() < end:
-            time.sleep(0.01)                                       # until what is compiled is compiled, and the work goes on
+            time.sleep(0.01)  # until what is compiled is compiled, and the work goes on
         cancelled.append(time.perf_counter())
         progress.cancel()
 
@@ -259,7 +324,8 @@ def seconds_until_cancelled(work, word, is_main) -> float:
     return ended[0] - cancelled[0]
 
 
-# ---------------------------------------------------------------------------------------------------------- where it is shown
+# --------------------------------------------------------------------------------------------------
+# where it is shown
 
 
 @pytest.fixture
@@ -293,16 +359,19 @@ def test_a_terminal_has_a_bar_that_shows_any_words_and_is_removed(open_screen, a
     screen = open_screen()
     with track(True, "[red]first") as progress:
         progress(0.25, "[/nothing] \x1b[2J\n")
-        wait_until(lambda: "25 %" in screen.getvalue())            # it is drawn ten times a second
+        wait_until(lambda: "25 %" in screen.getvalue())  # it is drawn ten times a second
     shown = screen.getvalue()
     assert "[red]first" in shown and "25 %" in shown and r"[/nothing] \x1b[2J\n" in shown
-    assert "\x1b[2J" not in shown and shown.endswith("\x1b[2K")    # the line is erased
-    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1 and not bars.Terminal.is_taken.locked()
+    assert "\x1b[2J" not in shown and shown.endswith("\x1b[2K")  # the line is erased
+    assert (
+        shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1
+        and not bars.Terminal.is_taken.locked()
+    )
 
 
 def test_short_work_shows_nothing(open_screen, monkeypatch):
     screen = open_screen()
-    monkeypatch.setattr(bars, "DELAY", 60.0)                       # what is short on a busy machine
+    monkeypatch.setattr(bars, "DELAY", 60.0)  # what is short on a busy machine
     al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, progress=True)
     with track(True) as progress:
         progress(0.5, "short")
@@ -354,7 +423,7 @@ def test_a_bar_is_removed_after_an_error_and_between_two_parts(open_screen, at_o
     with track(al.Progress(al.Progress(True))):
         assert bars.Terminal.is_taken.locked()
     assert not bars.Terminal.is_taken.locked()
-    progress = al.Progress(True)                                   # by hand, without `with`
+    progress = al.Progress(True)  # by hand, without `with`
     progress(0.5, "by hand")
     assert bars.Terminal.is_taken.locked()
     progress(1.0)
@@ -376,7 +445,10 @@ def notebook(monkeypatch):
         shown.append(("display", content["text/html"], content["text/plain"]))
         return Handle()
 
-    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()), display=SimpleNamespace(display=display))
+    kernel = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=object()),
+        display=SimpleNamespace(display=display),
+    )
     monkeypatch.setitem(sys.modules, "IPython", kernel)
     monkeypatch.setitem(sys.modules, "IPython.display", kernel.display)
     return shown
@@ -387,10 +459,18 @@ def test_a_notebook_has_a_bar_that_is_escaped_and_emptied(notebook, at_once, cap
         time.sleep(bars.PAUSE)
         progress(0.25, "<script>alert(1)</script> & \x1b[2J")
     first, *others = [how for how, _, _ in notebook]
-    assert first == "display" and len(others) >= 2 and set(others) == {"update"}          # on a slow machine there are more
+    assert (
+        first == "display" and len(others) >= 2 and set(others) == {"update"}
+    )  # on a slow machine there are more
     page = notebook[1][1]
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; \\x1b[2J" in page and 'value="0.2500"' in page and "25%" in page
-    assert "<script" not in page and notebook[-1][1:] == ("", "") and capsys.readouterr() == ("", "")
+    assert (
+        "&lt;script&gt;alert(1)&lt;/script&gt; &amp; \\x1b[2J" in page
+        and 'value="0.2500"' in page
+        and "25%" in page
+    )
+    assert (
+        "<script" not in page and notebook[-1][1:] == ("", "") and capsys.readouterr() == ("", "")
+    )
 
 
 def test_a_notebook_is_updated_ten_times_a_second_at_most(notebook, at_once):
@@ -403,7 +483,7 @@ def test_a_notebook_is_updated_ten_times_a_second_at_most(notebook, at_once):
 
 
 def test_short_work_shows_nothing_in_a_notebook(notebook, monkeypatch):
-    monkeypatch.setattr(bars, "DELAY", 60.0)                       # what is short on a busy machine
+    monkeypatch.setattr(bars, "DELAY", 60.0)  # what is short on a busy machine
     with track(True) as progress:
         progress(0.5, "short")
     assert notebook == []
@@ -411,7 +491,7 @@ def test_short_work_shows_nothing_in_a_notebook(notebook, monkeypatch):
 
 def test_a_log_file_gets_few_lines(capsys):
     place, seconds = bars.Lines(), []
-    for tenth in range(36_000):                                    # an hour
+    for tenth in range(36_000):  # an hour
         place.show(tenth / 36_000, "a\x1b[2J\nb", tenth / 10)
         said = capsys.readouterr().err
         if said:
@@ -419,7 +499,9 @@ def test_a_log_file_gets_few_lines(capsys):
             seconds.append(tenth / 10)
     assert seconds[0] == 2.0 and len(seconds) < 40
     for before, after in zip(seconds, seconds[1:], strict=False):
-        assert after - before >= min(10.0, 0.2 * before) and after - before <= max(10.1, 0.21 * after)
+        assert after - before >= min(10.0, 0.2 * before) and after - before <= max(
+            10.1, 0.21 * after
+        )
 
 
 def test_a_log_file_that_is_closed_or_not_there_does_not_matter(monkeypatch):
@@ -432,7 +514,14 @@ def test_a_log_file_that_is_closed_or_not_there_does_not_matter(monkeypatch):
         assert bars._find_place(0.0) is not None
 
 
-@pytest.mark.parametrize(("fraction", "seconds", "words"), [
-    (0.0, 0.4, "0:00"), (0.25, 30.0, "0:30, 1:30 left"), (1.0, 3725.0, "1:02:05, 0:00 left"), (0.001, 90.0, "1:30")])
+@pytest.mark.parametrize(
+    ("fraction", "seconds", "words"),
+    [
+        (0.0, 0.4, "0:00"),
+        (0.25, 30.0, "0:30, 1:30 left"),
+        (1.0, 3725.0, "1:02:05, 0:00 left"),
+        (0.001, 90.0, "1:30"),
+    ],
+)
 def test_clocks(fraction, seconds, words):
     assert bars.format_clock(fraction, seconds) == words

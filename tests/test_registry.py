@@ -1,4 +1,6 @@
-"""Things by name: taken once, found by scanning a folder, and a wrong name answers with the nearest."""
+"""Things by name: taken once, found by scanning a folder, and a wrong name answers with the
+nearest.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def test_a_name_is_taken_once(laws):
 def test_an_unknown_name_gets_the_nearest_and_the_list(laws):
     with pytest.raises(UnknownName) as caught:
         laws["unifrom_cube"]
-    wanted = "Unknown start law 'unifrom_cube'. Did you mean 'uniform_cube'? Known: normal, sphere, uniform_cube."
+    wanted = (
+        "Unknown start law 'unifrom_cube'. Did you mean 'uniform_cube'? Known: normal, sphere,"
+        " uniform_cube."
+    )
     assert str(caught.value) == wanted
     assert isinstance(caught.value, LookupError) and not isinstance(caught.value, KeyError)
 
@@ -57,21 +62,28 @@ def test_nothing_is_suggested_where_nothing_is_near(laws):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A package whose files register themselves, and which is imported only when asked for a name."""
+    """A package whose files register themselves, and which is imported only when asked for a
+    name.
+    """
     package = tmp_path / "shapes_for_this_test"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "from attnlab.registry import Registry\nshapes = Registry('shape', package='shapes_for_this_test')\n"
+        "from attnlab.registry import Registry\nshapes = Registry('shape',"
+        " package='shapes_for_this_test')\n"
     )
     for name in ("circle", "square"):
-        (package / f"{name}.py").write_text(f"from shapes_for_this_test import shapes\nshapes.register('{name}')(__name__)\n")
+        (package / f"{name}.py").write_text(
+            f"from shapes_for_this_test import shapes\nshapes.register('{name}')(__name__)\n"
+        )
     monkeypatch.syspath_prepend(tmp_path)
     yield "shapes_for_this_test"
     for name in [name for name in sys.modules if name.startswith("shapes_for_this_test")]:
         del sys.modules[name]
 
 
-@pytest.mark.parametrize("ask", [list, len, lambda shapes: "circle" in shapes, lambda shapes: shapes["circle"]])
+@pytest.mark.parametrize(
+    "ask", [list, len, lambda shapes: "circle" in shapes, lambda shapes: shapes["circle"]]
+)
 def test_a_folder_is_scanned_when_a_name_is_first_asked_for(folder, ask):
     shapes = __import__(folder).shapes
     assert f"{folder}.circle" not in sys.modules
@@ -87,8 +99,15 @@ def test_a_file_that_cannot_be_imported_is_not_passed_over(folder, tmp_path):
         list(shapes)
 
 
-@pytest.mark.parametrize("ask", [list, lambda shapes: "triangle" in shapes, lambda shapes: shapes["broken"],
-                                 lambda shapes: shapes["triangle"]])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        list,
+        lambda shapes: "triangle" in shapes,
+        lambda shapes: shapes["broken"],
+        lambda shapes: shapes["triangle"],
+    ],
+)
 def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path, ask):
     """Once refused, a registry must not answer the next question with the half that was loaded."""
     (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
@@ -108,7 +127,8 @@ def test_one_name_imports_one_file(folder, tmp_path):
 def test_a_file_of_several_names_is_found_by_its_text(folder, tmp_path):
     (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
     (tmp_path / folder / "round_ones.py").write_text(
-        f"from {folder} import shapes\n\n\n@shapes.register(\"disc\")\ndef disc():\n    pass\n")
+        f'from {folder} import shapes\n\n\n@shapes.register("disc")\ndef disc():\n    pass\n'
+    )
     shapes = __import__(folder).shapes
     assert "disc" in shapes and shapes["disc"].__name__ == "disc"
     assert f"{folder}.square" not in sys.modules
@@ -116,8 +136,12 @@ def test_a_file_of_several_names_is_found_by_its_text(folder, tmp_path):
 
 def test_a_file_of_a_name_that_registers_something_else_does_not_hide_the_name(folder, tmp_path):
     path = tmp_path / folder
-    (path / "ring.py").write_text(f"from {folder} import shapes\nshapes.register('disc')('a disc')\n")
-    (path / "disc.py").write_text(f"from {folder} import shapes\nshapes.register('ring')('a ring')\n")
+    (path / "ring.py").write_text(
+        f"from {folder} import shapes\nshapes.register('disc')('a disc')\n"
+    )
+    (path / "disc.py").write_text(
+        f"from {folder} import shapes\nshapes.register('ring')('a ring')\n"
+    )
     shapes = __import__(folder).shapes
     assert shapes["ring"] == "a ring" and shapes["disc"] == "a disc"
     for name in ("__init__", "circle.py", "../circle", ""):
@@ -128,14 +152,24 @@ def test_a_file_of_a_name_that_registers_something_else_does_not_hide_the_name(f
 def test_a_name_is_given_only_when_its_file_is_complete(folder, tmp_path):
     """Another thread may be in the middle of the import, after the name was registered."""
     path = tmp_path / folder / "circle.py"
-    path.write_text(f"import time\nfrom {folder} import shapes\n@shapes.register('circle')\ndef area():\n    return PI\n"
-                    "time.sleep(0.3)\nPI = 3\n")
+    path.write_text(
+        f"import time\nfrom {folder} import shapes\n@shapes.register('circle')\ndef area():\n   "
+        " return PI\ntime.sleep(0.3)\nPI = 3\n"
+    )
     shapes = __import__(folder).shapes
     assert ask_together([lambda: shapes["circle"]()] * 8) == [3] * 8
 
 
-@pytest.mark.parametrize("place", ["analysis.observables", "weights.weights_families", "render.kinds.kinds", "theory.theorems",
-                                   "cli.verbs"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "analysis.observables",
+        "weights.weights_families",
+        "render.kinds.kinds",
+        "theory.theorems",
+        "cli.verbs",
+    ],
+)
 def test_the_outline_of_a_package_is_what_its_files_register(place):
     package, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module(f"attnlab.{package}"), name)
@@ -143,20 +177,29 @@ def test_the_outline_of_a_package_is_what_its_files_register(place):
     assert list(found) == list(registry) and len(found) >= 5
     for name, docstring in found.items():
         thing = registry[name]
-        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "compute")]
-        parts = [getattr(part, "assemble", part) for part in parts]         # of an experiment with declared parts
+        parts = (
+            []
+            if callable(thing)
+            else [getattr(thing, part, None) for part in ("measure", "draw", "compute")]
+        )
+        parts = [
+            getattr(part, "assemble", part) for part in parts
+        ]  # of an experiment with declared parts
         where = next((inspect.getmodule(part) for part in parts if part is not None), thing)
         assert docstring == inspect.getdoc(where), name
 
 
 def test_a_file_may_ask_the_registry_that_loads_it(folder, tmp_path):
-    (tmp_path / folder / "curious.py").write_text(f"from {folder} import shapes\nfound = 'circle' in shapes\n")
+    (tmp_path / folder / "curious.py").write_text(
+        f"from {folder} import shapes\nfound = 'circle' in shapes\n"
+    )
     shapes = __import__(folder).shapes
     assert list(shapes) == ["circle", "square"]
     assert sys.modules[f"{folder}.curious"].found
 
 
-# ------------------------------------------------------------------------------------------- threads
+# -------------------------------------------------------------------------------------------
+# threads
 
 
 def test_threads_that_ask_first_at_the_same_time_all_get_the_answer(folder, tmp_path):
@@ -166,12 +209,18 @@ def test_threads_that_ask_first_at_the_same_time_all_get_the_answer(folder, tmp_
     assert ask_together([lambda: shapes["square"]] * 8) == [f"{folder}.square"] * 8
 
 
-def test_a_thread_that_imports_a_file_which_asks_does_not_block_another_that_loads(folder, tmp_path):
-    """One thread holds the import of `curious` and asks the registry; the others load the registry, and so want `curious`."""
-    text = f"import time\nfrom {folder} import shapes\ntime.sleep(0.3)\nfound = 'square' in shapes\n"
+def test_a_thread_that_imports_a_file_which_asks_does_not_block_another_that_loads(
+    folder, tmp_path
+):
+    """One thread holds the import of `curious` and asks the registry; the others load the registry,
+    and so want `curious`.
+    """
+    text = (
+        f"import time\nfrom {folder} import shapes\ntime.sleep(0.3)\nfound = 'square' in shapes\n"
+    )
     (tmp_path / folder / "curious.py").write_text(text)
     shapes = __import__(folder).shapes
-    import_it = lambda: importlib.import_module(f"{folder}.curious").found      # noqa: E731
+    import_it = lambda: importlib.import_module(f"{folder}.curious").found  # noqa: E731
     answers = ask_together([import_it, *[lambda: sorted(shapes)] * 7])
     assert answers == [True, *[["circle", "square"]] * 7]
 
@@ -207,10 +256,14 @@ print("all of them")
 """
 
 
-@pytest.mark.parametrize("program", [REGISTRIES, VERBS], ids=["every registry", "plot, run_spec and observe"])
+@pytest.mark.parametrize(
+    "program", [REGISTRIES, VERBS], ids=["every registry", "plot, run_spec and observe"]
+)
 def test_first_use_by_eight_threads_of_a_fresh_process(program):
     program = program.replace("TESTS", repr(str(TRUTH)))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0 and done.stdout.strip() == "all of them", done.stderr
 
 
@@ -234,5 +287,7 @@ print("all of them")
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(3))
 def test_first_use_of_different_verbs_by_eight_threads(start):
-    """One start of eight or so failed when packages imported their own modules; architecture/test_imports.py forbids that."""
+    """One start of eight or so failed when packages imported their own modules;
+    architecture/test_imports.py forbids that.
+    """
     test_first_use_by_eight_threads_of_a_fresh_process(MIXED)

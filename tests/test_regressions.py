@@ -23,21 +23,34 @@ def test_certify_refuses_a_tolerance_it_cannot_improve_on():
 
 
 def test_certify_when_z_cannot_be_represented():
-    run = al.simulate(al.Weights(V=-IDENTITY), np.ones((1, 2)), t_end=1000.0, saves=3, measure_error=True, throw=False)
+    run = al.simulate(
+        al.Weights(V=-IDENTITY),
+        np.ones((1, 2)),
+        t_end=1000.0,
+        saves=3,
+        measure_error=True,
+        throw=False,
+    )
     assert run.error is None or not run.error > 1e-6
 
 
 def test_the_wall_is_found_where_the_heads_almost_cancel():
-    """The sum of the V_h says nothing of the growth: Q differs in sign, so the heads attend to opposite tokens."""
+    """The sum of the V_h says nothing of the growth: Q differs in sign, so the heads attend to
+    opposite tokens.
+    """
     rng = np.random.default_rng(0)
-    w = al.Weights(Q=[IDENTITY, -IDENTITY], K=[IDENTITY, IDENTITY], V=[IDENTITY, -(1 - 1e-3) * IDENTITY])
+    w = al.Weights(
+        Q=[IDENTITY, -IDENTITY], K=[IDENTITY, IDENTITY], V=[IDENTITY, -(1 - 1e-3) * IDENTITY]
+    )
     run = al.simulate(w, rng.uniform(-5, 5, (12, 2)), t_end=60.0, throw=False)
     assert run.status is al.Status.PAST_DOUBLE_PRECISION
-    assert run.stats["reached"] < 20.0            # growth is at most e^{2 t}
+    assert run.stats["reached"] < 20.0  # growth is at most e^{2 t}
 
 
 def test_a_post_norm_layer_that_divides_by_zero_is_not_ok():
-    run = al.simulate(al.Weights(V=-IDENTITY), [[1.0, 0.0]], geometry="sphere", layers=1, throw=False)
+    run = al.simulate(
+        al.Weights(V=-IDENTITY), [[1.0, 0.0]], geometry="sphere", layers=1, throw=False
+    )
     assert run.status is al.Status.NON_FINITE
     assert np.isfinite(run.x).all()
 
@@ -53,7 +66,10 @@ def test_attention_of_huge_tokens_is_a_number():
     x0 = 1e150 * np.random.default_rng(0).normal(size=(6, 2))
     P = al.attention(al.simulate(al.Weights(V=IDENTITY), x0, t_end=12.0), at=-1)
     np.testing.assert_allclose(P.sum(axis=-1), 1.0)
-    P = al.attention(al.simulate(al.Weights(Q=1e150 * IDENTITY, K=1e150 * IDENTITY, V=IDENTITY), x0, t_end=1.0), at=0)
+    P = al.attention(
+        al.simulate(al.Weights(Q=1e150 * IDENTITY, K=1e150 * IDENTITY, V=IDENTITY), x0, t_end=1.0),
+        at=0,
+    )
     expected = np.argmax(x0 @ x0.T / 1e300, axis=1)
     np.testing.assert_array_equal(P[0].argmax(axis=1), expected)
 
@@ -72,7 +88,14 @@ def test_no_time_at_all_on_the_large_path():
 
 
 def test_records_cannot_be_changed():
-    run = al.simulate(al.Weights(V=IDENTITY), [[1.0, 0.0], [0.0, 1.0]], t_end=1.0, stepper="euler", dt=0.1, frame="x")
+    run = al.simulate(
+        al.Weights(V=IDENTITY),
+        [[1.0, 0.0], [0.0, 1.0]],
+        t_end=1.0,
+        stepper="euler",
+        dt=0.1,
+        frame="x",
+    )
     for array in (run.x, run.z, run.states, run.times):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 7.0
@@ -92,7 +115,12 @@ print(os.waitpid(child, 0)[1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forking is a Unix affair")
 def test_a_forked_child_can_simulate():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
     assert done.stdout.strip() == "0", done.stderr
 
 
@@ -111,7 +139,9 @@ print(str(run.status if not run.batch else run.status[-1]), len(run.times), flus
 
 @pytest.mark.parametrize("shape", [(6000, 64), pytest.param((600, 400, 8), marks=pytest.mark.slow)])
 def test_ctrl_c_inside_large_work(shape):
-    assert is_soon(lambda: seconds_to_answer([sys.executable, "-c", INTERRUPTED.replace("SHAPE", repr(shape))]))
+    assert is_soon(
+        lambda: seconds_to_answer([sys.executable, "-c", INTERRUPTED.replace("SHAPE", repr(shape))])
+    )
 
 
 def seconds_to_answer(command: list[str]) -> float:
@@ -119,7 +149,7 @@ def seconds_to_answer(command: list[str]) -> float:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "ready"
-        wait_until_at_work(process.pid, 1.5)                    # it is integrating by now
+        wait_until_at_work(process.pid, 1.5)  # it is integrating by now
         began = time.perf_counter()
         process.send_signal(signal.SIGINT)
         try:

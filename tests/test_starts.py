@@ -9,17 +9,35 @@ import numpy as np
 import pytest
 
 from attnlab.registry import UnknownName
-from attnlab.starts import as_generator, circle, given, normal, planted, planted_labels, sphere, start_laws, uniform_cube
+from attnlab.starts import (
+    as_generator,
+    circle,
+    given,
+    normal,
+    planted,
+    planted_labels,
+    sphere,
+    start_laws,
+    uniform_cube,
+)
 
 X = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.5]]
-LAWS = [name for name in start_laws if start_laws[name].__module__ == "attnlab.starts" and name != "text"]
+LAWS = [
+    name
+    for name in start_laws
+    if start_laws[name].__module__ == "attnlab.starts" and name != "text"
+]
 """The law `text` reads a checkpoint: tests/models/test_named.py."""
 
-SIGMAS = 5.0                                     # a right law fails once in about 2 million comparisons
+SIGMAS = 5.0  # a right law fails once in about 2 million comparisons
 
 
 def draw(name: str, rng, n: int = 3, d: int = 2) -> np.ndarray:
-    required = [key for key, p in inspect.signature(start_laws[name]).parameters.items() if p.default is p.empty]
+    required = [
+        key
+        for key, p in inspect.signature(start_laws[name]).parameters.items()
+        if p.default is p.empty
+    ]
     return start_laws[name](n=n, d=d, rng=rng, **({"x": X} if "x" in required else {}))
 
 
@@ -58,7 +76,9 @@ def test_global_state_is_left_alone(name):
 
 
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("bad", [{"n": 0}, {"n": -1}, {"n": 2.0}, {"n": True}, {"n": "3"}, {"d": 0}, {"d": 2.5}])
+@pytest.mark.parametrize(
+    "bad", [{"n": 0}, {"n": -1}, {"n": 2.0}, {"n": True}, {"n": "3"}, {"d": 0}, {"d": 2.5}]
+)
 def test_bad_sizes_are_refused(name, bad):
     (key,) = bad
     with pytest.raises(ValueError, match=f"^{key} must be a whole number, at least 1, got"):
@@ -67,7 +87,9 @@ def test_bad_sizes_are_refused(name, bad):
 
 @pytest.mark.parametrize("rng", [-1, 1.0, True, "0", [1, 2]])
 def test_a_bad_rng_is_refused(rng):
-    with pytest.raises(ValueError, match="rng must be an integer >= 0, a numpy Generator or None, got"):
+    with pytest.raises(
+        ValueError, match="rng must be an integer >= 0, a numpy Generator or None, got"
+    ):
         as_generator(rng)
 
 
@@ -115,7 +137,7 @@ def test_sphere_is_isotropic(d):
 def test_circle():
     x = circle(20_000, 2, radius=2.0, rng=3)
     assert np.allclose(np.hypot(*x.T), 2.0, rtol=1e-14)
-    for order in (1, 2, 3):                      # Fourier modes of uniform angles
+    for order in (1, 2, 3):  # Fourier modes of uniform angles
         angles = np.arctan2(x[:, 1], x[:, 0])
         assert is_within(np.cos(order * angles), 0.0, 0.5)
         assert is_within(np.sin(order * angles), 0.0, 0.5)
@@ -135,7 +157,11 @@ def test_planted_bounds(n, d, clusters):
     assert len(sizes) == clusters and sizes.max() - sizes.min() <= 1
     for i, j in itertools.combinations(range(n), 2):
         distance = np.linalg.norm(x[i] - x[j])
-        assert distance <= 2 * spread if labels[i] == labels[j] else distance >= separation - 2 * spread
+        assert (
+            distance <= 2 * spread
+            if labels[i] == labels[j]
+            else distance >= separation - 2 * spread
+        )
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -157,7 +183,7 @@ def test_planted_fills_balls_and_keeps_the_separation():
     # centres have mean 0, so the two are opposite: the true ones are known up to that error
     radii = np.linalg.norm(x - centres[labels], axis=1)
     assert radii.max() <= spread + error
-    ratio = (radii / spread) ** d                # uniform on [0, 1] up to the error of the centres
+    ratio = (radii / spread) ** d  # uniform on [0, 1] up to the error of the centres
     assert abs(ratio.mean() - 0.5) < SIGMAS * np.sqrt(1 / 12 / n) + d * error / spread
 
 
@@ -178,7 +204,11 @@ def test_given_copies_and_checks():
 @pytest.mark.parametrize(
     ("law", "parameters", "sentence"),
     [
-        (uniform_cube, {"low": 1.0, "high": 1.0}, "low must be smaller than high, got low = 1.0, high = 1.0"),
+        (
+            uniform_cube,
+            {"low": 1.0, "high": 1.0},
+            "low must be smaller than high, got low = 1.0, high = 1.0",
+        ),
         (uniform_cube, {"high": np.inf}, "must be finite"),
         (uniform_cube, {"low": "a"}, "must be made of real numbers"),
         (normal, {"scale": 0.0}, "scale must be a positive number, got 0.0"),
@@ -186,7 +216,11 @@ def test_given_copies_and_checks():
         (normal, {"mean": [1.0, 2.0, 3.0]}, "mean must be a number or a list of d = 2 numbers"),
         (sphere, {"radius": -1.0}, "radius must be a positive number, got -1.0"),
         (circle, {"radius": np.nan}, "radius must be a positive number, got nan"),
-        (planted, {"clusters": 4}, "clusters must be at most the number of tokens, got 4 clusters for n = 3"),
+        (
+            planted,
+            {"clusters": 4},
+            "clusters must be at most the number of tokens, got 4 clusters for n = 3",
+        ),
         (planted, {"spread": 0.5, "separation": 2.0}, "separation must exceed 4"),
     ],
 )
@@ -196,5 +230,7 @@ def test_refusals_are_sentences(law, parameters, sentence):
 
 
 def test_a_misspelt_law_is_named():
-    with pytest.raises(UnknownName, match="Unknown start law 'unifrom_cube'. Did you mean 'uniform_cube'"):
+    with pytest.raises(
+        UnknownName, match="Unknown start law 'unifrom_cube'. Did you mean 'uniform_cube'"
+    ):
         start_laws["unifrom_cube"]

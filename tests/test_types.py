@@ -1,4 +1,6 @@
-"""The records: what a Spec keeps, what Weights refuse, and how the frames of a Trajectory belong together."""
+"""The records: what a Spec keeps, what Weights refuse, and how the frames of a Trajectory belong
+together.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from attnlab import Dynamics, FeedForward, NoRescaledFrame, Solve, Spec, Status, Trajectory, Weights, simulate
+from attnlab import (
+    Dynamics,
+    FeedForward,
+    NoRescaledFrame,
+    Solve,
+    Spec,
+    Status,
+    Trajectory,
+    Weights,
+    simulate,
+)
 
-# ---------------------------------------------------------------------------------------------------- Spec
+# --------------------------------------------------------------------------------------------------
+# Spec
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=8)
-numbers = st.one_of(st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), words)
+numbers = st.one_of(
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    words,
+)
 
 
 def nested(inner):
@@ -26,7 +44,14 @@ def nested(inner):
 
 values = st.recursive(numbers, nested, max_leaves=6)
 tables = st.dictionaries(words, values, max_size=4)
-specs = st.builds(Spec, weights=tables, start=tables, solve=tables, dynamics=tables, observe=st.lists(words, max_size=3))
+specs = st.builds(
+    Spec,
+    weights=tables,
+    start=tables,
+    solve=tables,
+    dynamics=tables,
+    observe=st.lists(words, max_size=3),
+)
 
 
 @given(specs)
@@ -44,20 +69,28 @@ def test_a_spec_survives_a_file(polytope, tmp_path, name):
 
 
 def test_arrays_become_lists():
-    spec = Spec(weights={"V": np.eye(2)}, start={"n": np.int64(3), "on": np.bool_(True)}, solve={"times": (0, 1)})
+    spec = Spec(
+        weights={"V": np.eye(2)},
+        start={"n": np.int64(3), "on": np.bool_(True)},
+        solve={"times": (0, 1)},
+    )
     assert spec.weights == {"V": [[1.0, 0.0], [0.0, 1.0]]}
     assert spec.start == {"n": 3, "on": True} and type(spec.start["on"]) is bool
     assert spec.solve == {"times": [0, 1]}
 
 
 def test_the_digest_is_what_it_was():
-    """The name of a run must not change between versions: computed here from a canonical text written by hand."""
+    """The name of a run must not change between versions: computed here from a canonical text
+    written by hand.
+    """
     text = (
         '{"observe":["energy"],"solve":{"t_end":10},'
         '"start":{"d":3,"high":0.1,"law":"uniform_cube","n":40},"weights":{"family":"identity"}}'
     )
     start = {"law": "uniform_cube", "n": 40, "d": 3, "high": 0.1}
-    spec = Spec(weights={"family": "identity"}, start=start, solve={"t_end": 10.0}, observe=["energy"])
+    spec = Spec(
+        weights={"family": "identity"}, start=start, solve={"t_end": 10.0}, observe=["energy"]
+    )
     assert spec.digest() == hashlib.sha256(text.encode()).hexdigest()[:16] == "f606d5874de5306c"
 
 
@@ -79,9 +112,18 @@ def test_the_order_of_keys_is_no_difference():
     ("data", "sentence"),
     [
         ({"weights": {}, "start": {}, "solve": {}, "solver": {}}, "unknown key 'solver'"),
-        ({"weights": {}, "solve": {}}, "needs the sections weights, start and solve; start is missing"),
-        ({"weights": {}, "start": {"low": float("nan")}, "solve": {}}, "Spec.start.low must be finite, got nan"),
-        ({"weights": {"V": [[1, float("inf")]]}, "start": {}, "solve": {}}, r"Spec.weights.V\[0\]\[1\] must be finite, got inf"),
+        (
+            {"weights": {}, "solve": {}},
+            "needs the sections weights, start and solve; start is missing",
+        ),
+        (
+            {"weights": {}, "start": {"low": float("nan")}, "solve": {}},
+            "Spec.start.low must be finite, got nan",
+        ),
+        (
+            {"weights": {"V": [[1, float("inf")]]}, "start": {}, "solve": {}},
+            r"Spec.weights.V\[0\]\[1\] must be finite, got inf",
+        ),
     ],
 )
 def test_a_wrong_spec_is_a_sentence(data, sentence):
@@ -93,9 +135,18 @@ def test_a_wrong_spec_is_a_sentence(data, sentence):
     ("data", "sentence"),
     [
         ({"weights": 3, "start": {}, "solve": {}}, "Spec.weights must be a table, got int"),
-        ({"weights": {"a": None}, "start": {}, "solve": {}}, "Spec.weights.a must be a number, a word, .* got NoneType"),
-        ({"weights": {"a": {1: 2}}, "start": {}, "solve": {}}, "Spec.weights.a must have words as keys, got 1"),
-        ({"weights": {}, "start": {}, "solve": {}, "observe": "energy"}, "Spec.observe must be a list of names"),
+        (
+            {"weights": {"a": None}, "start": {}, "solve": {}},
+            "Spec.weights.a must be a number, a word, .* got NoneType",
+        ),
+        (
+            {"weights": {"a": {1: 2}}, "start": {}, "solve": {}},
+            "Spec.weights.a must have words as keys, got 1",
+        ),
+        (
+            {"weights": {}, "start": {}, "solve": {}, "observe": "energy"},
+            "Spec.observe must be a list of names",
+        ),
     ],
 )
 def test_a_spec_of_the_wrong_type_is_a_sentence(data, sentence):
@@ -111,7 +162,12 @@ def test_a_spec_of_the_wrong_type_is_a_sentence(data, sentence):
         ("bad.json", b"{", ValueError, "bad.json is not valid JSON"),
         ("bytes.toml", b"\xff\xfe\x00", ValueError, "is not a text file"),
         ("part.toml", b"[weights]\n", ValueError, "part.toml: A Spec needs the sections"),
-        ("number.toml", b"weights = 1\nstart = 2\nsolve = 3\n", TypeError, "number.toml: Spec.weights must be a table"),
+        (
+            "number.toml",
+            b"weights = 1\nstart = 2\nsolve = 3\n",
+            TypeError,
+            "number.toml: Spec.weights must be a table",
+        ),
     ],
 )
 def test_a_file_that_holds_no_spec_is_a_sentence(tmp_path, name, text, error, sentence):
@@ -125,7 +181,8 @@ def test_json_has_no_nan(polytope):
     json.loads(polytope.to_json(), parse_constant=pytest.fail)
 
 
-# ------------------------------------------------------------------------------------------------- Weights
+# -------------------------------------------------------------------------------------------------
+# Weights
 
 
 @pytest.mark.parametrize(
@@ -133,15 +190,27 @@ def test_json_has_no_nan(polytope):
     [
         ({}, "Weights needs V"),
         ({"V": (np.eye(2),)}, r"pair \(B, C\) with V = B C, got 1 items"),
-        ({"V": (np.ones((3, 1)), np.ones((2, 3)))}, r"\(h, d, r\) and \(h, r, d\), got \(1, 3, 1\) and \(1, 2, 3\)"),
-        ({"V": np.ones((2, 3))}, r"V must be square, \(d, d\) or \(h, d, d\), got shape \(1, 2, 3\)"),
+        (
+            {"V": (np.ones((3, 1)), np.ones((2, 3)))},
+            r"\(h, d, r\) and \(h, r, d\), got \(1, 3, 1\) and \(1, 2, 3\)",
+        ),
+        (
+            {"V": np.ones((2, 3))},
+            r"V must be square, \(d, d\) or \(h, d, d\), got shape \(1, 2, 3\)",
+        ),
         ({"V": np.ones(3)}, r"V must have 2 or 3 axes, got shape \(3,\)"),
         ({"V": np.ones((0, 0))}, "V must not be empty"),
         ({"V": [[1.0, np.nan], [0.0, 1.0]]}, r"V must be finite, but entry \(0, 1\) is nan"),
         ({"V": [["a"]]}, "V must be an array of real numbers, got list"),
-        ({"V": np.eye(2), "Q": np.ones((1, 2))}, r"Q and K must have the same shape \(k, d\) or \(h, k, d\)"),
+        (
+            {"V": np.eye(2), "Q": np.ones((1, 2))},
+            r"Q and K must have the same shape \(k, d\) or \(h, k, d\)",
+        ),
         ({"V": np.eye(2), "Q": np.eye(3), "K": np.eye(3)}, "Q has d = 3, V has d = 2"),
-        ({"V": np.ones((3, 2, 2)), "Q": np.ones((2, 1, 2)), "K": np.ones((2, 1, 2))}, "Q has 2, K has 2, V has 3"),
+        (
+            {"V": np.ones((3, 2, 2)), "Q": np.ones((2, 1, 2)), "K": np.ones((2, 1, 2))},
+            "Q has 2, K has 2, V has 3",
+        ),
     ],
 )
 def test_weights_of_the_wrong_shape_are_a_sentence(parts, sentence):
@@ -180,7 +249,8 @@ def test_feedforward_refuses_what_is_no_array():
         FeedForward(bias=[[1.0]])
 
 
-# ---------------------------------------------------------------------------------------------- Trajectory
+# ----------------------------------------------------------------------------------------------
+# Trajectory
 
 MIXED = np.array([[1.2, 0.3, 0.0], [0.1, 0.4, -0.2], [0.0, 0.5, -0.9]])
 
@@ -191,7 +261,9 @@ def trajectory(V, frame, *, times=(0.0, 0.4, 1.5), log_scale=0.0, batch=(), **dy
     states = np.random.default_rng(1).standard_normal((*batch, len(times), 4, weights.d))
     scale = np.broadcast_to(np.asarray(log_scale, dtype=float), (*batch, len(times)))
     status = np.full(batch, Status.OK, dtype=object) if batch else Status.OK
-    return Trajectory(Dynamics(weights, **dynamics), Solve(times[-1], times), times, states, frame, scale, status)
+    return Trajectory(
+        Dynamics(weights, **dynamics), Solve(times[-1], times), times, states, frame, scale, status
+    )
 
 
 def moved(run, matrix_at):
@@ -208,17 +280,25 @@ def test_x_and_z_are_two_views(batch, scale):
     V, factor = MIXED, np.exp(scale)
     run = trajectory(V, "x", batch=batch, log_scale=scale)
     np.testing.assert_allclose(run.x, factor * run.states, rtol=1e-14)
-    np.testing.assert_allclose(run.z, factor * moved(run, lambda t: expm(-t * V)), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        run.z, factor * moved(run, lambda t: expm(-t * V)), rtol=1e-11, atol=1e-12
+    )
     run = trajectory(V, "z", batch=batch, log_scale=scale)
     np.testing.assert_allclose(run.z, factor * run.states, rtol=1e-14)
-    np.testing.assert_allclose(run.x, factor * moved(run, lambda t: expm(t * V)), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        run.x, factor * moved(run, lambda t: expm(t * V)), rtol=1e-11, atol=1e-12
+    )
     # eigen-coordinates: one real eigenvalue 0.7 and the pair -0.2 +- 1.3 i, in an oblique basis
     basis = np.random.default_rng(8).standard_normal((3, 3))
     blocks = np.array([[0.7, 0.0, 0.0], [0.0, -0.2, 1.3], [0.0, -1.3, -0.2]])
     run = trajectory(basis @ blocks @ np.linalg.inv(basis), "x", batch=batch, log_scale=scale)
-    run = dataclasses.replace(run, basis=basis, growth=np.array([0.7, -0.2, -0.2]), turn=np.array([0.0, 1.3, 0.0]))
+    run = dataclasses.replace(
+        run, basis=basis, growth=np.array([0.7, -0.2, -0.2]), turn=np.array([0.0, 1.3, 0.0])
+    )
     np.testing.assert_allclose(run.x, factor * moved(run, lambda t: basis), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(run.z, factor * moved(run, lambda t: basis @ expm(-t * blocks)), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        run.z, factor * moved(run, lambda t: basis @ expm(-t * blocks)), rtol=1e-11, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("frame", ["x", "z"])
@@ -234,11 +314,17 @@ def test_layers_are_unwound_by_powers():
     dt = 0.5
     run = trajectory(MIXED, "x", times=dt * np.array([0, 1, 4]), dt=dt)
     R = np.eye(3) + dt * MIXED
-    np.testing.assert_allclose(run.z, moved(run, lambda t: np.linalg.matrix_power(np.linalg.inv(R), round(t / dt))), rtol=1e-12)
+    np.testing.assert_allclose(
+        run.z,
+        moved(run, lambda t: np.linalg.matrix_power(np.linalg.inv(R), round(t / dt))),
+        rtol=1e-12,
+    )
 
 
 def test_layers_that_turn_tokens_over_are_unwound_by_powers():
-    """In eigen-coordinates: 1 + dt lambda is 1.25, -0.5 and -0.9, and 0.9 +- 0.65 i. The sign changes with every layer."""
+    """In eigen-coordinates: 1 + dt lambda is 1.25, -0.5 and -0.9, and 0.9 +- 0.65 i. The sign
+    changes with every layer.
+    """
     blocks = np.zeros((5, 5))
     blocks[[0, 1, 2], [0, 1, 2]], blocks[3:, 3:] = [0.5, -3.0, -3.8], [[-0.2, 1.3], [-1.3, -0.2]]
     basis = np.eye(5) + 0.3 * np.random.default_rng(8).normal(size=(5, 5))
@@ -260,14 +346,19 @@ def test_singular_layers_have_no_z():
 def test_there_is_no_z_on_the_sphere():
     run = trajectory(np.eye(2), "x", geometry="sphere")
     assert run.z is None
-    with pytest.raises(NoRescaledFrame, match=r"^There is no rescaled frame on the sphere: tokens stay bounded\. Use run\.x\.$"):
+    with pytest.raises(
+        NoRescaledFrame,
+        match=r"^There is no rescaled frame on the sphere: tokens stay bounded\. Use run\.x\.$",
+    ):
         _ = run.rescaled
 
 
 def test_the_missing_frame_names_the_member():
     run = trajectory(np.eye(2), "x", read="rms_norm")
     assert run.z is None
-    with pytest.raises(NoRescaledFrame, match='no rescaled frame with the read "rms_norm". Use run.x.'):
+    with pytest.raises(
+        NoRescaledFrame, match='no rescaled frame with the read "rms_norm". Use run.x.'
+    ):
         _ = run.rescaled
 
 
@@ -278,7 +369,10 @@ def test_rescaled_is_z():
 
 def test_x_beyond_double_precision_is_a_sentence_and_a_scaled_pair():
     run = trajectory(np.eye(2), "z", times=[0.0, 100.0, 1000.0])
-    with pytest.raises(OverflowError, match=r"x exceeds .* double precision from t = 1000 on. Use run.z, or run.scaled_x\(\)"):
+    with pytest.raises(
+        OverflowError,
+        match=r"x exceeds .* double precision from t = 1000 on. Use run.z, or run.scaled_x\(\)",
+    ):
         _ = run.x
     y, s = run.scaled_x()
     np.testing.assert_allclose(y, run.states)

@@ -1,4 +1,6 @@
-"""Every public name in use, for a type checker: `mypy --strict` accepts this file. It is not run."""
+"""Every public name in use, for a type checker: `mypy --strict` accepts this file. It is not
+run.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,32 @@ from numpy.typing import NDArray
 
 import attnlab as al
 
-# ---------------------------------------------------------------------------------------------------------- the equation
+# --------------------------------------------------------------------------------------------------
+# the equation
 
 weights = al.Weights(V=[[1.0, 0.0], [0.0, 0.5]], source="an example")
 shape: tuple[int, int] = weights.heads, weights.d
 M: NDArray[np.float64] = weights.M
-dynamics = al.Dynamics.of(weights, kernel={"name": "sigmoid", "bias": -2.0}, beta=2.0, feedforward=None)
+dynamics = al.Dynamics.of(
+    weights, kernel={"name": "sigmoid", "bias": -2.0}, beta=2.0, feedforward=None
+)
 dynamics = dynamics.replace(kernel="softmax", feedforward=al.FeedForward(sigma="tanh"))
-is_exact: bool = dynamics.kernel.is_softmax and dynamics.geometry.is_linear and not dynamics.feedforward.is_none
+is_exact: bool = (
+    dynamics.kernel.is_softmax and dynamics.geometry.is_linear and not dynamics.feedforward.is_none
+)
 seen: NDArray[np.bool_] = dynamics.mask.seen(3)
 again = al.Dynamics.from_words(dynamics.words(), weights)
-for axis in (al.kernels, al.masks, al.spaces, al.scores, al.reads, al.writes, al.speeds, al.drifts, al.noises):
+for axis in (
+    al.kernels,
+    al.masks,
+    al.spaces,
+    al.scores,
+    al.reads,
+    al.writes,
+    al.speeds,
+    al.drifts,
+    al.noises,
+):
     names: list[str] = list(axis)
     words: str = axis.default
 
@@ -40,10 +57,13 @@ class Half:
 
 half: Half = Half()
 
-# ---------------------------------------------------------------------------------------------------------------- a run
+# --------------------------------------------------------------------------------------------------
+# a run
 
 x0 = np.eye(2)
-run: al.Trajectory = al.simulate(weights, x0, t_end=1.0, observe=["diameter"], kernel=half, progress=True)
+run: al.Trajectory = al.simulate(
+    weights, x0, t_end=1.0, observe=["diameter"], kernel=half, progress=True
+)
 x: NDArray[np.float64] = run.x
 z: NDArray[np.float64] | None = run.z
 tokens, scale = run.scaled_x(slice(-1, None))
@@ -70,7 +90,8 @@ try:
 except al.Cancelled:
     progress.cancel()
 
-# ---------------------------------------------------------------------------------------------------------- t = infinity
+# --------------------------------------------------------------------------------------------------
+# t = infinity
 
 limit: al.Limit = al.limit(weights, x0)
 several: list[al.Limit] = al.limit(weights, [x0, 2.0 * x0], proof=True)
@@ -81,7 +102,8 @@ events: tuple[al.Event, ...] = limit.events
 verified: al.Verification = al.verify(limit, again=True)
 all_verified: list[al.Verification] = al.verify(several)
 
-# --------------------------------------------------------------------------------------------------------------- theory
+# --------------------------------------------------------------------------------------------------
+# theory
 
 prediction: al.Prediction = al.predict(weights, x0)[0]
 unmet: list[str] = [one.asked for one in prediction.unmet]
@@ -91,7 +113,8 @@ for verdict in verdicts:
     if isinstance(verdict, al.Verdict) and verdict.outcome is not al.Outcome.SUPPORTED:
         print(verdict.paragraph())
 
-# ---------------------------------------------------------------------------------------------------- files and pictures
+# --------------------------------------------------------------------------------------------------
+# files and pictures
 
 spec = al.Spec.load("run.toml")
 resolved = al.resolve(spec)
@@ -109,7 +132,8 @@ explorer = al.Explorer(spec, height=400)
 certified: al.Limit = explorer.certify()
 claims: object = al.reproduce("rates", size="small")["claims"]
 
-# --------------------------------------------------------------------------------------------------------------- sweeps
+# --------------------------------------------------------------------------------------------------
+# sweeps
 
 sweep = al.Sweep.load("phase.toml")
 computed: int = sweep.run(workers=0, progress=progress).computed
@@ -125,7 +149,8 @@ with al.sweep.Rows("rows.sqlite", axes=grid.keys).open() as rows:
     rows.write([al.sweep.Row("0123456789abcdef", "ok", next(iter(grid)))])
 small: al.sweep.Sweep = sweep.reduced()
 
-# ------------------------------------------------------------------------------------------------------- trained models
+# --------------------------------------------------------------------------------------------------
+# trained models
 
 try:
     model: al.models.Model = al.models.load("minilm", offline=True)

@@ -4,8 +4,8 @@
     run = al.simulate(al.Weights(V=np.eye(3)), x0, t_end=5.0)
     al.plot(run).savefig("run.png")
 
-Names are imported when they are first used. `import attnlab` loads neither NumPy, numba, matplotlib nor xarray, so
-`attnlab --help` answers at once.
+Names are imported when they are first used. `import attnlab` loads neither NumPy, numba, matplotlib
+nor xarray, so `attnlab --help` answers at once.
 """
 
 from __future__ import annotations
@@ -69,8 +69,24 @@ __version__ = "0.1.0"
 
 _RECORDS = {
     **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
-    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "RunFailed", "RunInterrupted",
-                     "Solve", "Spec", "Status", "Trajectory", "Weights"], "attnlab.types"),
+    **dict.fromkeys(
+        [
+            "Dynamics",
+            "Event",
+            "FeedForward",
+            "Grade",
+            "Limit",
+            "NoRescaledFrame",
+            "RunFailed",
+            "RunInterrupted",
+            "Solve",
+            "Spec",
+            "Status",
+            "Trajectory",
+            "Weights",
+        ],
+        "attnlab.types",
+    ),
 }
 
 _LAZY = {
@@ -108,9 +124,25 @@ _LAZY = {
 }
 
 __all__ = [
-    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "Progress", "RunFailed",
-    "RunInterrupted", "Solve", "Spec", "Status", "Trajectory", "UnknownName", "Weights",
-    *_LAZY, "models", "sweep",
+    "Cancelled",
+    "Dynamics",
+    "Event",
+    "FeedForward",
+    "Grade",
+    "Limit",
+    "NoRescaledFrame",
+    "Progress",
+    "RunFailed",
+    "RunInterrupted",
+    "Solve",
+    "Spec",
+    "Status",
+    "Trajectory",
+    "UnknownName",
+    "Weights",
+    *_LAZY,
+    "models",
+    "sweep",
 ]
 
 
@@ -118,11 +150,13 @@ _FOLDERS = ("models", "sweep")
 """Packages that are names of attnlab themselves: al.models.load, al.sweep.load."""
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         if name in __all__:
-            importlib.import_module("attnlab.dynamics")     # first, because it imports its own modules; see import_name
+            importlib.import_module(
+                "attnlab.dynamics"
+            )  # first, because it imports its own modules; see import_name
         if name in _FOLDERS:
             return importlib.import_module(f"attnlab.{name}")
         return import_name(__name__, _RECORDS | _LAZY, name)

@@ -1,4 +1,6 @@
-"""The display of progress=True: a bar in a terminal or a notebook, occasional lines in a log file."""
+"""The display of progress=True: a bar in a terminal or a notebook, occasional lines in a log
+file.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PAUSE = 0.1
 """Seconds between two updates of a bar in a notebook, at least."""
 
 FIRST_LINE, NEXT_LINE, LONGER = 2.0, 10.0, 1.2
-"""In a log file: seconds until the first line, and between two lines. Each line is at least 1.2 times as late as the last."""
+"""In a log file: seconds until the first line, and between two lines. Each line is at least 1.2
+times as late as the last.
+"""
 
 
 class Place(Protocol):
@@ -45,7 +49,9 @@ class Bar:
         self._last = 0.0, ""
 
     def show(self, fraction: float, doing: str) -> None:
-        """Show the fraction done and the present activity, beginning DELAY seconds after the first call."""
+        """Show the fraction done and the present activity, beginning DELAY seconds after the first
+        call.
+        """
         with self._lock:
             self._last = fraction, doing
             if self._began is None:
@@ -53,8 +59,11 @@ class Bar:
             if time.monotonic() - self._began >= DELAY:
                 self._appear()
             elif self._timer is None:
-                # a timer, because the next report may come late; with our context, by which a notebook finds its cell
-                self._timer = threading.Timer(DELAY, contextvars.copy_context().run, (self._appear_late,))
+                # a timer, because the next report may come late; with our context, by which a
+                # notebook finds its cell
+                self._timer = threading.Timer(
+                    DELAY, contextvars.copy_context().run, (self._appear_late,)
+                )
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -77,7 +86,7 @@ class Bar:
 
     def _appear_late(self) -> None:
         with self._lock:
-            if self._timer is not None:                         # else it was hidden meanwhile
+            if self._timer is not None:  # else it was hidden meanwhile
                 self._appear()
 
     def _appear(self) -> None:
@@ -85,7 +94,9 @@ class Bar:
         if self._place is None:
             self._place = _find_place(self._began)
             if self._place is not None:
-                atexit.register(self.hide)                      # a bar that is left open hides the cursor of the terminal
+                atexit.register(
+                    self.hide
+                )  # a bar that is left open hides the cursor of the terminal
         if self._place is not None:
             fraction, doing = self._last
             self._place.show(fraction, doing, time.monotonic() - self._began)
@@ -101,7 +112,7 @@ def _find_place(began: float) -> Place | None:
         return None
     try:
         return Terminal(began)
-    except BaseException:                                       # Ctrl-C too: the next bar must be able to show
+    except BaseException:  # Ctrl-C too: the next bar must be able to show
         Terminal.is_taken.release()
         raise
 
@@ -114,30 +125,45 @@ def has_terminal() -> bool:
 
 def has_notebook() -> bool:
     """Whether the code runs in a kernel, which shows objects in the cells of a notebook."""
-    loaded = sys.modules.get("IPython")                         # a kernel has loaded it
+    loaded = sys.modules.get("IPython")  # a kernel has loaded it
     shell = loaded.get_ipython() if loaded is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class Terminal:
-    """A bar on standard error, drawn by rich, which is removed at the end. There is one at a time."""
+    """A bar on standard error, drawn by rich, which is removed at the end. There is one at a
+    time.
+    """
 
     is_taken = threading.Lock()
 
     def __init__(self, began: float):
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
-        percent, words = TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}", markup=False)
+        percent, words = (
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.description}", markup=False),
+        )
         columns = (words, BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
-        self.shown = Progress(*columns, transient=True, console=Console(stderr=True), get_time=time.monotonic)
+        self.shown = Progress(
+            *columns, transient=True, console=Console(stderr=True), get_time=time.monotonic
+        )
         self.task = self.shown.add_task("", total=1.0)
         self.shown.tasks[0].start_time = began
 
     def show(self, fraction: float, doing: str, seconds: float) -> None:
         """Move the bar; rich draws it ten times a second."""
-        self.shown.update(self.task, completed=fraction, description=escape_controls(doing, keep=""))
-        self.shown.start()                                      # the first time only
+        self.shown.update(
+            self.task, completed=fraction, description=escape_controls(doing, keep="")
+        )
+        self.shown.start()  # the first time only
 
     def close(self) -> None:
         """Remove the bar."""
@@ -160,9 +186,14 @@ class Notebook:
             return
         self.last = seconds
         words, clock = escape_controls(doing, keep=""), format_clock(fraction, seconds)
-        bar = f'<progress value="{fraction:.4f}" max="1" style="width: 20em; vertical-align: middle"></progress>'
-        self._display(f"<div>{bar} {fraction:.0%} {html.escape(words)} <small>{clock}</small></div>",
-                      f"{fraction:.0%} {words} {clock}")
+        bar = (
+            f'<progress value="{fraction:.4f}" max="1" style="width: 20em; vertical-align:'
+            ' middle"></progress>'
+        )
+        self._display(
+            f"<div>{bar} {fraction:.0%} {html.escape(words)} <small>{clock}</small></div>",
+            f"{fraction:.0%} {words} {clock}",
+        )
 
     def close(self) -> None:
         """Leave an empty output."""
@@ -180,7 +211,9 @@ class Notebook:
 
 
 class Lines:
-    """Lines on standard error, if it is a file. There are few lines, because a file keeps all of them."""
+    """Lines on standard error, if it is a file. There are few lines, because a file keeps all of
+    them.
+    """
 
     def __init__(self) -> None:
         self.next = FIRST_LINE
@@ -190,8 +223,11 @@ class Lines:
         if seconds < self.next or sys.stderr is None:
             return
         self.next = max(seconds + NEXT_LINE, LONGER * seconds)
-        line = f"attnlab: {fraction:.0%} {escape_controls(doing, keep='')} ({format_clock(fraction, seconds)})"
-        with contextlib.suppress(OSError, ValueError):           # a closed file: the work goes on
+        line = (
+            f"attnlab: {fraction:.0%} {escape_controls(doing, keep='')}"
+            f" ({format_clock(fraction, seconds)})"
+        )
+        with contextlib.suppress(OSError, ValueError):  # a closed file: the work goes on
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
@@ -201,7 +237,9 @@ class Lines:
 def format_clock(fraction: float, seconds: float) -> str:
     """Format the time so far, and the time left at the same speed: '0:12, 0:28 left'."""
     left = seconds * (1.0 - fraction) / fraction if fraction > 0.02 else None
-    return ", ".join([_format_time(seconds), *([] if left is None else [f"{_format_time(left)} left"])])
+    return ", ".join(
+        [_format_time(seconds), *([] if left is None else [f"{_format_time(left)} left"])]
+    )
 
 
 def _format_time(seconds: float) -> str:

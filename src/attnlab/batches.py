@@ -15,21 +15,35 @@ class Limits(list[Limit], Displayed):
 
     @property
     def summary(self) -> str:
-        """One sentence: how many members are certified, with which grades, and how many limits or places they have."""
+        """One sentence: how many members are certified, with which grades, and how many limits or
+        places they have.
+        """
         certified = [limit for limit in self if limit.certified]
-        grades = [f"{grade} {count}" for grade in ("proved", "exact", "group")
-                  if (count := sum(one.grade == grade for one in certified))]
-        words = f"{len(certified)} of {len(self)} members certified" + (f" ({', '.join(grades)})" if grades else "")
+        grades = [
+            f"{grade} {count}"
+            for grade in ("proved", "exact", "group")
+            if (count := sum(one.grade == grade for one in certified))
+        ]
+        words = f"{len(certified)} of {len(self)} members certified" + (
+            f" ({', '.join(grades)})" if grades else ""
+        )
         if len(certified) < len(self):
             words += f", {len(self) - len(certified)} undecided"
-        for name, counts in (("limits", [one.count for one in certified]), ("places", [one.place_count for one in certified])):
+        for name, counts in (
+            ("limits", [one.count for one in certified]),
+            ("places", [one.place_count for one in certified]),
+        ):
             known = [count for count in counts if count is not None]
             if known:
-                words += f"; {name}: {min(known)}" + (f" to {max(known)}" if max(known) > min(known) else "")
+                words += f"; {name}: {min(known)}" + (
+                    f" to {max(known)}" if max(known) > min(known) else ""
+                )
         return f"{words}."
 
     def __str__(self) -> str:
-        return "\n".join([self.summary, *(f"Member {number}: {member!r}" for number, member in enumerate(self))])
+        return "\n".join(
+            [self.summary, *(f"Member {number}: {member!r}" for number, member in enumerate(self))]
+        )
 
     def __repr__(self) -> str:
         return f"Limits({self.summary} [k] has that of member k.)"
@@ -46,9 +60,21 @@ def _member(run: Trajectory, index: tuple[int, ...]) -> Trajectory:
     error = run.error if run.error is None else float(np.asarray(run.error)[index])
     observed = {name: np.asarray(values)[index][:kept] for name, values in run.observed.items()}
     # of a member: steps, reached and others that are arrays over the batch
-    stats = {name: value[index].item() if isinstance(value, np.ndarray) and value.shape == run.batch else value
-             for name, value in run.stats.items()}
+    stats = {
+        name: (
+            value[index].item()
+            if isinstance(value, np.ndarray) and value.shape == run.batch
+            else value
+        )
+        for name, value in run.stats.items()
+    }
     return dataclasses.replace(
-        run, times=run.times[:kept], states=run.states[index][:kept], log_scale=run.log_scale[index][:kept],
-        status=np.asarray(run.status, dtype=object)[index], error=error, observed=observed, stats=stats,
+        run,
+        times=run.times[:kept],
+        states=run.states[index][:kept],
+        log_scale=run.log_scale[index][:kept],
+        status=np.asarray(run.status, dtype=object)[index],
+        error=error,
+        observed=observed,
+        stats=stats,
     )

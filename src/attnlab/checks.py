@@ -15,26 +15,39 @@ class MissingLibrary(ImportError):
 
 
 def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
-    """Return a read-only float64 copy of `value`. Raise ValueError if its number of axes is not in `ndim`."""
+    """Return a read-only float64 copy of `value`. Raise ValueError if its number of axes is not in
+    `ndim`.
+    """
     try:
-        if np.iscomplexobj(value):              # NumPy would drop the imaginary part with no more than a warning
+        if np.iscomplexobj(
+            value
+        ):  # NumPy would drop the imaginary part with no more than a warning
             raise TypeError
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of real numbers, got {type(value).__name__}: {str(value)[:80]}") from None
+        raise ValueError(
+            f"{name} must be an array of real numbers, got {type(value).__name__}:"
+            f" {str(value)[:80]}"
+        ) from None
     if array.ndim not in ndim:
-        raise ValueError(f"{name} must have {' or '.join(map(str, ndim))} axes, got shape {array.shape}.")
+        raise ValueError(
+            f"{name} must have {' or '.join(map(str, ndim))} axes, got shape {array.shape}."
+        )
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}.")
     if not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name} must be finite, but entry {tuple(int(i) for i in bad)} is {array[tuple(bad)]}.")
+        raise ValueError(
+            f"{name} must be finite, but entry {tuple(int(i) for i in bad)} is {array[tuple(bad)]}."
+        )
     array.setflags(write=False)
     return array
 
 
 def as_float(value: Any) -> float:
-    """Return `value` as a float: NaN if it is not a real number, infinity for a whole number beyond all floats."""
+    """Return `value` as a float: NaN if it is not a real number, infinity for a whole number beyond
+    all floats.
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:

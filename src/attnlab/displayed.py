@@ -1,4 +1,5 @@
-"""The display of records: short texts for terminals, and the hook by which a notebook gets HTML from `notebook/`.
+"""The display of records: short texts for terminals, and the hook by which a notebook gets HTML
+from `notebook/`.
 
 A record derives from Displayed and sets `__repr__ = short_repr`, unless it has a better one.
 """
@@ -25,7 +26,9 @@ MOST_NUMBERS = 4
 
 
 class Displayed:
-    """A record that a notebook shows as a table. `notebook/` has the function, under the name of the class."""
+    """A record that a notebook shows as a table. `notebook/` has the function, under the name of
+    the class.
+    """
 
     __slots__ = ()
 
@@ -36,7 +39,9 @@ class Displayed:
 
 
 def shorten(words: str, longest: int = LONGEST_WORDS) -> str:
-    """Return the words on one line, shortened with dots if too long. Control characters become escapes."""
+    """Return the words on one line, shortened with dots if too long. Control characters become
+    escapes.
+    """
     line = escape_controls(" ".join(words.split()))
     return line if len(line) <= longest else f"{line[: longest - 4].rstrip()} ..."
 
@@ -47,42 +52,56 @@ def count_words(count: int, what: str) -> str:
 
 
 def short_repr(record: Any) -> str:
-    """Return Class(field=value, ...) of a dataclass on one line: arrays by their shapes, without default values."""
+    """Return Class(field=value, ...) of a dataclass on one line: arrays by their shapes, without
+    default values.
+    """
     parts = [f"{name}={short_value(value)}" for name, value in shown_fields(record)]
     return shorten(f"{type(record).__name__}({', '.join(parts)})", LONGEST)
 
 
 def shown_fields(record: Any) -> list[tuple[str, Any]]:
     """Return (name, value) of the fields of a dataclass that differ from their defaults."""
-    found = [(field, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr]
+    found = [
+        (field, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr
+    ]
     return [(field.name, value) for field, value in found if not _is_default(field, value)]
 
 
 def short_value(value: Any) -> str:
-    """Format the value of a field in a few characters: arrays and lists by their sizes, functions by their names."""
+    """Format the value of a field in a few characters: arrays and lists by their sizes, functions
+    by their names.
+    """
     if isinstance(value, str | os.PathLike):
         return repr(shorten(os.fspath(value)))
     if value is None or isinstance(value, bool | int | float | complex | enum.Enum):
         return repr(value)
-    if hasattr(value, "shape"):                                                     # an array, a table
+    if hasattr(value, "shape"):  # an array, a table
         word = "array" if hasattr(value, "dtype") else type(value).__name__
-        return repr(value.item()) if value.shape == () and word == "array" else f"{word} {tuple(value.shape)}"
+        return (
+            repr(value.item())
+            if value.shape == () and word == "array"
+            else f"{word} {tuple(value.shape)}"
+        )
     if isinstance(value, Mapping):
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, list | tuple | set | frozenset):
-        if len(value) <= MOST_NUMBERS and all(isinstance(one, bool | int | float | complex) for one in value):
+        if len(value) <= MOST_NUMBERS and all(
+            isinstance(one, bool | int | float | complex) for one in value
+        ):
             return repr(value)
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, Displayed):
         return shorten(repr(value), LONGEST_RECORD)
-    if isinstance(getattr(type(value), "name", None), str):                         # a member of an axis
+    if isinstance(getattr(type(value), "name", None), str):  # a member of an axis
         return shorten(repr(value))
     return getattr(value, "__name__", None) or f"a {type(value).__name__}"
 
 
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     if field.default is not dataclasses.MISSING:
-        is_word = isinstance(value, bool | int | float | str) or isinstance(field.default, str)      # a member equals its name
+        is_word = isinstance(value, bool | int | float | str) or isinstance(
+            field.default, str
+        )  # a member equals its name
         return value is field.default or (is_word and bool(value == field.default))
     if field.default_factory is not dataclasses.MISSING:
         return hasattr(value, "__len__") and len(value) == 0

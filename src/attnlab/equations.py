@@ -1,4 +1,6 @@
-"""The equation as records: Weights, FeedForward, and Dynamics, which has a member of every axis (attnlab.axes)."""
+"""The equation as records: Weights, FeedForward, and Dynamics, which has a member of every axis
+(attnlab.axes).
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,17 @@ if TYPE_CHECKING:
 class Weights(Displayed):
     """The matrices of one attention layer with one or several heads.
 
-    The score of tokens i and j is <Q x_i, K x_j>, so M = Q^T K. A matrix that is given once belongs to all heads.
-    All matrices are stored with the axis of the heads first. M and a full V are computed only when they are needed.
+    The score of tokens i and j is <Q x_i, K x_j>, so M = Q^T K. A matrix that is given once belongs
+    to all heads. All matrices are stored with the axis of the heads first. M and a full V are
+    computed only when they are needed.
 
     Parameters
     ----------
     Q, K : array (k, d) or (h, k, d), optional
         The query and key matrices of h heads. The default is the identity.
     V : array (d, d) or (h, d, d), or a pair of arrays, or a number
-        The value matrices, or factors (B, C) of V = B C, with B (d, r) or (h, d, r) and C (r, d) or (h, r, d).
-        A number is a matrix for d = 1.
+        The value matrices, or factors (B, C) of V = B C, with B (d, r) or (h, d, r) and C (r, d) or
+        (h, r, d). A number is a matrix for d = 1.
     source : str, optional
         The source of the matrices, in words. Figures and results show it.
 
@@ -65,8 +68,11 @@ class Weights(Displayed):
     V: np.ndarray | tuple[np.ndarray, np.ndarray] = None  # type: ignore[assignment]
     source: str = "given"
 
-    if TYPE_CHECKING:                                   # more is accepted than is kept
-        def __init__(self, Q: Any = None, K: Any = None, V: Any = None, source: str = "given") -> None: ...
+    if TYPE_CHECKING:  # more is accepted than is kept
+
+        def __init__(
+            self, Q: Any = None, K: Any = None, V: Any = None, source: str = "given"
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
@@ -109,25 +115,31 @@ class Weights(Displayed):
 
     def __repr__(self) -> str:
         shape = f"heads={self.heads}, k={self.Q.shape[1]}, d={self.d}"
-        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={shorten(self.source)!r})"
+        return (
+            f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''},"
+            f" source={shorten(self.source)!r})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Dynamics(Displayed):
     """The equation: weights, and one member of each axis of the equation.
 
-    Make one with `Dynamics.of`, which checks that its parts fit together. Change one with `replace`.
+    Make one with `Dynamics.of`, which checks that its parts fit together. Change one with
+    `replace`.
 
     Attributes
     ----------
     weights : Weights
         The matrices.
     geometry, kernel, mask, scores, read, write, speed, feedforward, noise : object
-        The member of each axis, an object with functions and flags. `al.kernels` and the other registries have them by name.
+        The member of each axis, an object with functions and flags. `al.kernels` and the other
+        registries have them by name.
     beta : float
         The inverse temperature: scores are beta <Q x_i, K x_j>.
     dt : float or None
-        None for continuous time. A number for residual layers x <- x + dt * attention, which are another equation.
+        None for continuous time. A number for residual layers x <- x + dt * attention, which are
+        another equation.
     normalisation : str or None
         The scheme that chose geometry, read, write and speed, if one did.
 
@@ -157,24 +169,51 @@ class Dynamics(Displayed):
     normalisation: str | None = None
     __repr__ = short_repr
 
-    if TYPE_CHECKING:                                   # a word of an axis is accepted, and its member is kept
-        def __init__(self, weights: Weights, geometry: Any = "euclidean", kernel: Any = "softmax", mask: Any = "full",
-                     beta: float = 1.0, feedforward: Any = "none", dt: float | None = None, scores: Any = "dot",
-                     read: Any = "plain", write: Any = "plain", speed: Any = "constant", noise: Any = "none",
-                     normalisation: str | None = None) -> None: ...
+    if TYPE_CHECKING:  # a word of an axis is accepted, and its member is kept
+
+        def __init__(
+            self,
+            weights: Weights,
+            geometry: Any = "euclidean",
+            kernel: Any = "softmax",
+            mask: Any = "full",
+            beta: float = 1.0,
+            feedforward: Any = "none",
+            dt: float | None = None,
+            scores: Any = "dot",
+            read: Any = "plain",
+            write: Any = "plain",
+            speed: Any = "constant",
+            noise: Any = "none",
+            normalisation: str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name, registry in AXES.items():
             object.__setattr__(self, name, registry.make(getattr(self, name)))
 
     @classmethod
-    def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full",
-           geometry: Any = None, read: Any = None, write: Any = None, speed: Any = None, beta: float = 1.0,
-           feedforward: Any = None, noise: Any = None, normalisation: str | None = None,
-           dt: float | None = None) -> Dynamics:
+    def of(
+        cls,
+        weights: Weights,
+        *,
+        scores: Any = "dot",
+        kernel: Any = "softmax",
+        mask: Any = "full",
+        geometry: Any = None,
+        read: Any = None,
+        write: Any = None,
+        speed: Any = None,
+        beta: float = 1.0,
+        feedforward: Any = None,
+        noise: Any = None,
+        normalisation: str | None = None,
+        dt: float | None = None,
+    ) -> Dynamics:
         """Return the equation of these weights and words, after every word is checked.
 
-        A word is a name, a table of a name and parameters, such as {"name": "sigmoid", "bias": -2.0}, or a member itself.
+        A word is a name, a table of a name and parameters, such as {"name": "sigmoid", "bias":
+        -2.0}, or a member itself.
 
         Parameters
         ----------
@@ -189,9 +228,11 @@ class Dynamics(Displayed):
         geometry : name, table or member, optional
             The space of the tokens. None is "euclidean", or the choice of the normalisation.
         read : name, table or member, optional
-            What attention and the values see of a token. None is "plain", or the choice of the normalisation.
+            What attention and the values see of a token. None is "plain", or the choice of the
+            normalisation.
         write : name, table or member, optional
-            What happens to the output of attention. None is "plain", or the choice of the normalisation.
+            What happens to the output of attention. None is "plain", or the choice of the
+            normalisation.
         speed : name, table or member, optional
             A factor in time. None is "constant", or the choice of the normalisation.
         feedforward : FeedForward, name or table, optional
@@ -201,7 +242,8 @@ class Dynamics(Displayed):
         beta : float, optional
             The inverse temperature.
         normalisation : str, optional
-            A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or "ln_scaling".
+            A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or
+            "ln_scaling".
         dt : float, optional
             The step of residual layers. None is continuous time.
 
@@ -218,20 +260,36 @@ class Dynamics(Displayed):
             The parts do not fit together.
         """
         if not isinstance(weights, Weights):
-            raise TypeError(f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}.")
+            raise TypeError(
+                f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}."
+            )
         real_number("beta", beta)
         if dt is not None:
             dt = positive("dt", dt)
         if normalisation is not None:
             chosen = normalisation_axes(normalisation, geometry, read, write, speed)
             geometry, read, write, speed = (chosen[name] for name in NORMALISED_AXES)
-        found = cls(weights, geometry, kernel, mask, float(beta), feedforward, dt, scores, read, write, speed, noise,
-                    normalisation)
+        found = cls(
+            weights,
+            geometry,
+            kernel,
+            mask,
+            float(beta),
+            feedforward,
+            dt,
+            scores,
+            read,
+            write,
+            speed,
+            noise,
+            normalisation,
+        )
         check_together(found)
         return found
 
     def replace(self, **changes: Any) -> Dynamics:
-        """Return the same equation with other weights, or with other words on some axes, checked again.
+        """Return the same equation with other weights, or with other words on some axes, checked
+        again.
 
         Parameters
         ----------
@@ -245,7 +303,11 @@ class Dynamics(Displayed):
         """
         words = {field.name: getattr(self, field.name) for field in fields(self)} | changes
         if self.normalisation is not None and "normalisation" not in changes:
-            words = {name: value for name, value in words.items() if name not in NORMALISED_AXES or name in changes}
+            words = {
+                name: value
+                for name, value in words.items()
+                if name not in NORMALISED_AXES or name in changes
+            }
         return self.of(words.pop("weights"), **words)
 
     def words(self) -> dict[str, Any]:
@@ -256,7 +318,9 @@ class Dynamics(Displayed):
         dict
             A table that `from_words` reads.
         """
-        found: dict[str, Any] = {name: registry.words(getattr(self, name)) for name, registry in AXES.items()}
+        found: dict[str, Any] = {
+            name: registry.words(getattr(self, name)) for name, registry in AXES.items()
+        }
         return found | {"beta": self.beta, "dt": self.dt, "normalisation": self.normalisation}
 
     @classmethod
@@ -291,6 +355,10 @@ class Dynamics(Displayed):
 
     @property
     def is_value_linear(self) -> bool:
-        """Whether sum_j P_ij V x_j itself moves the tokens, in R^d. Then z = e^{-tV} x exists, and a scale can be removed."""
+        """Whether sum_j P_ij V x_j itself moves the tokens, in R^d. Then z = e^{-tV} x exists, and
+        a scale can be removed.
+        """
         plain = plain_axes(self)
-        return bool(self.geometry.is_linear and all(plain[name] for name in plain if name != "scores"))
+        return bool(
+            self.geometry.is_linear and all(plain[name] for name in plain if name != "scores")
+        )

@@ -1,11 +1,12 @@
 """e^{tA} applied to tokens, for a full matrix or a product of thin factors, without overflow.
 
-It imports no other part of the equation, so that the records can derive one frame from the other. Everything works on a
-`Matrix`, which is either full (d, d) or B C with B (d, r), C (r, d):
+It imports no other part of the equation, so that the records can derive one frame from the other.
+Everything works on a `Matrix`, which is either full (d, d) or B C with B (d, r), C (r, d):
 
     e^{tBC} = I + t B phi1(t C B) C,   phi1(s) = (e^s - 1) / s        (r x r matrices only)
 
-and every result has a separate scale: e^{tA} = e^{rate t} * (returned value), rate = max Re(eigenvalue).
+and every result has a separate scale: e^{tA} = e^{rate t} * (returned value), rate = max
+Re(eigenvalue).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import numpy as np
 from attnlab.displayed import Displayed, short_repr
 
 EIGENBASIS_LIMIT = 1e3
-"""Eigenvectors are used up to this condition number. They lose this factor, and 1e3 * 1e-16 is below every tolerance."""
+"""Eigenvectors are used up to this condition number. They lose this factor, and 1e3 * 1e-16 is
+below every tolerance.
+"""
 
 PROJECTOR_LIMIT = 1e3
 """A spectral projector of larger norm is refused, because it loses this factor in accuracy."""
@@ -36,7 +39,9 @@ class Matrix(Displayed):
 
     @property
     def small(self) -> np.ndarray:
-        """The matrix with these eigenvalues (and zeros for factors): (d, d) or right @ left (r, r)."""
+        """The matrix with these eigenvalues (and zeros for factors): (d, d) or right @ left (r,
+        r).
+        """
         if self.full is not None:
             return self.full
         assert self.left is not None and self.right is not None
@@ -76,21 +81,25 @@ class Matrix(Displayed):
 
 
 def _linalg() -> Any:
-    """Return scipy.linalg, imported at first use: its import is slower than that of attnlab may be."""
+    """Return scipy.linalg, imported at first use: its import is slower than that of attnlab may
+    be.
+    """
     from scipy import linalg
 
     return linalg
 
 
 def spectral_projector(A: np.ndarray) -> np.ndarray | None:
-    """Return the projector on the sum of eigenspaces with Re > 0 along the others, or None if it is ill-conditioned.
+    """Return the projector on the sum of eigenspaces with Re > 0 along the others, or None if it is
+    ill-conditioned.
 
     From an ordered real Schur form [[S, R], [0, T]] and the Sylvester equation S X - X T = -R.
     """
     d = A.shape[0]
     if not A.any():
         return np.zeros_like(A)
-    # sort="rhp" would count -0.0 and rounding-level values by their sign; an eigenvalue that small never matters.
+    # sort="rhp" would count -0.0 and rounding-level values by their sign; an eigenvalue that small
+    # never matters.
     tiny = 1e-13 * np.abs(A).max()
     T, Z, k = _linalg().schur(A, output="real", sort=lambda re, im: re > tiny)
     if k == 0:
@@ -103,7 +112,7 @@ def spectral_projector(A: np.ndarray) -> np.ndarray | None:
         return None
     if not np.isfinite(X).all() or np.linalg.norm(X, 2) > PROJECTOR_LIMIT:
         return None
-    top = np.hstack([np.eye(k), -X])            # (k, d)
+    top = np.hstack([np.eye(k), -X])  # (k, d)
     return Z[:, :k] @ top @ Z.T
 
 
@@ -168,25 +177,31 @@ class Exponential(Displayed):
         return np.real(((y @ inverse.T) * np.exp(t * values - shift)) @ vectors.T)
 
     def apply_scaled(self, t: float, y: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-        """Return e^{log_scale} e^{tA} y, log_scale (...) for y (..., n, d). A huge and a tiny factor may cancel."""
+        """Return e^{log_scale} e^{tA} y, log_scale (...) for y (..., n, d). A huge and a tiny
+        factor may cancel.
+        """
         scale = np.asarray(log_scale)[..., None, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             if self.method in ("symmetric", "eigen") and not self.A.is_factored:
                 values, vectors, inverse = self._basis
                 coordinates = y @ inverse.T
-                moved = np.where(coordinates == 0, 0.0, coordinates * np.exp(t * values + scale))       # 0 times inf is 0 here
+                moved = np.where(
+                    coordinates == 0, 0.0, coordinates * np.exp(t * values + scale)
+                )  # 0 times inf is 0 here
                 return np.real(moved @ vectors.T)
-            half = np.exp(0.5 * (scale + self.rate * t))     # in two halves, so that large times small does not overflow
+            half = np.exp(
+                0.5 * (scale + self.rate * t)
+            )  # in two halves, so that large times small does not overflow
             return self.apply(t, y) * half * half
 
     def _apply_factored(self, t: float, shift: float, y: np.ndarray) -> np.ndarray:
         left, right = self.A.left, self.A.right
         assert left is not None and right is not None
-        thin = y @ right.T                                                   # (..., n, r)
+        thin = y @ right.T  # (..., n, r)
         scale = np.exp(-shift)
         if self.method == "pade":
             r = thin.shape[-1]
-            block = np.zeros((2 * r, 2 * r))                                  # e^[[S, I], [0, 0]] = [[e^S, phi1(S)], [0, I]]
+            block = np.zeros((2 * r, 2 * r))  # e^[[S, I], [0, 0]] = [[e^S, phi1(S)], [0, I]]
             block[:r, :r] = t * self.A.small
             block[:r, r:] = np.eye(r)
             moved = thin @ (_linalg().expm(block - shift * np.eye(2 * r))[:r, r:] * t).T

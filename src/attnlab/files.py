@@ -1,7 +1,9 @@
-"""Write files: each is written completely under a temporary name, then renamed. Imports nothing from attnlab.
+"""Write files: each is written completely under a temporary name, then renamed. Imports nothing
+from attnlab.
 
-A reader sees the old file or the new one, never a part. A full disk gives one sentence that names the file. A process that
-is killed leaves its temporary file behind, and the next write into that folder removes it.
+A reader sees the old file or the new one, never a part. A full disk gives one sentence that names
+the file. A process that is killed leaves its temporary file behind, and the next write into that
+folder removes it.
 """
 
 from __future__ import annotations
@@ -21,10 +23,14 @@ from functools import cache
 from pathlib import Path
 
 TEMPORARY = re.compile(r"\.attnlab-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{8}(\.\w{1,8})?")
-"""The name of a temporary file or folder: machine, process, start of the process, a random part, the suffix of its target."""
+"""The name of a temporary file or folder: machine, process, start of the process, a random part,
+the suffix of its target.
+"""
 
 FOREIGN_AGE = 7 * 24 * 3600.0
-"""Seconds after which a temporary file of another machine counts as a leftover: its processes are unknown here."""
+"""Seconds after which a temporary file of another machine counts as a leftover: its processes are
+unknown here.
+"""
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -45,17 +51,20 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | memoryview) -> No
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in UTF-8 with unchanged line ends. An existing file is replaced completely or not at all."""
+    """Write a text file in UTF-8 with unchanged line ends. An existing file is replaced completely
+    or not at all.
+    """
     write_bytes(path, text.encode())
 
 
 @contextlib.contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of an empty temporary file, with the suffix of `path`. After the block it becomes `path`.
+    """Yield the name of an empty temporary file, with the suffix of `path`. After the block it
+    becomes `path`.
 
-    If the block fails, the temporary file is removed and `path` is unchanged. A link is followed: its target is replaced, and
-    the link stays. A new file has the usual permissions, and a replaced one keeps its own. An OSError becomes CannotWrite, whose
-    message names `path`.
+    If the block fails, the temporary file is removed and `path` is unchanged. A link is followed:
+    its target is replaced, and the link stays. A new file has the usual permissions, and a replaced
+    one keeps its own. An OSError becomes CannotWrite, whose message names `path`.
     """
     named = Path(path)
     temporary = None
@@ -67,14 +76,16 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _create(temporary, kept_mode)
         yield temporary
         with temporary.open("rb+") as file:
-            os.fsync(file.fileno())             # some disks report only now that they are full
+            os.fsync(file.fileno())  # some disks report only now that they are full
         if kept_mode is not None:
             temporary.chmod(kept_mode)
         os.replace(temporary, target)
     except CannotWrite:
         raise
     except OSError as problem:
-        raise cannot_write(named, problem.strerror or str(problem), problem.errno in FULL) from problem
+        raise cannot_write(
+            named, problem.strerror or str(problem), problem.errno in FULL
+        ) from problem
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -84,12 +95,17 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def cannot_write(path: Path, reason: str, is_full: bool = True) -> CannotWrite:
     """Return the error for a file that cannot be written, for this reason."""
     words = " ".join(reason.split()).rstrip(".") or "the folder does not take it"
-    return CannotWrite(f"{path} cannot be written ({words}): {'make room there, or ' if is_full else ''}choose another folder.")
+    return CannotWrite(
+        f"{path} cannot be written ({words}): {'make room there, or ' if is_full else ''}choose"
+        " another folder."
+    )
 
 
 @contextlib.contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
-    """Yield a new folder in the folder `beside`, for files that are renamed when complete. It is removed after the block."""
+    """Yield a new folder in the folder `beside`, for files that are renamed when complete. It is
+    removed after the block.
+    """
     remove_leftovers(beside)
     folder = temporary_name(beside / "folder")
     folder.mkdir(mode=0o700)
@@ -100,10 +116,14 @@ def temporary_folder(beside: Path) -> Iterator[Path]:
 
 
 def temporary_name(target: Path) -> Path:
-    """Return a new name next to `target`, which contains its process. It has the suffix of `target`, which encoders need."""
+    """Return a new name next to `target`, which contains its process. It has the suffix of
+    `target`, which encoders need.
+    """
     suffix = target.suffix.lower() if re.fullmatch(r"\.\w{1,8}", target.suffix) else ""
     owner = os.getpid()
-    return target.with_name(f".attnlab-{_machine()}-{owner}-{_started(owner)}-{uuid.uuid4().hex[:8]}{suffix}")
+    return target.with_name(
+        f".attnlab-{_machine()}-{owner}-{_started(owner)}-{uuid.uuid4().hex[:8]}{suffix}"
+    )
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -135,7 +155,9 @@ def without_digest(stored: bytes) -> bytes:
 
 
 def _mode_to_keep(target: Path) -> int | None:
-    """Return the permissions of the file to replace, or None. Refuse anything but a regular file."""
+    """Return the permissions of the file to replace, or None. Refuse anything but a regular
+    file.
+    """
     if not target.parent.is_dir():
         raise CannotWrite(f"There is no folder {target.parent}. Create it first.")
     try:
@@ -144,7 +166,7 @@ def _mode_to_keep(target: Path) -> int | None:
         return None
     if stat.S_ISDIR(found.st_mode):
         raise CannotWrite(f"{target} is a folder: give the name of a file in it.")
-    if not stat.S_ISREG(found.st_mode):             # renaming would replace a device by a file
+    if not stat.S_ISREG(found.st_mode):  # renaming would replace a device by a file
         raise CannotWrite(f"{target} is a device or a pipe: give the name of a file.")
     return stat.S_IMODE(found.st_mode)
 
@@ -156,7 +178,9 @@ def _create(temporary: Path, kept_mode: int | None) -> None:
 
 
 def _is_leftover(entry: os.DirEntry[str]) -> bool:
-    """Whether the process of a temporary file has ended. If this is unknown, the file must be old."""
+    """Whether the process of a temporary file has ended. If this is unknown, the file must be
+    old.
+    """
     match = TEMPORARY.fullmatch(entry.name)
     if match is None:
         return False
@@ -169,18 +193,22 @@ def _is_leftover(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_running(process: int, started: int) -> bool:
-    """Whether the process that began at `started` still runs. Another process may have its number now."""
+    """Whether the process that began at `started` still runs. Another process may have its number
+    now.
+    """
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        pass                                        # it runs and belongs to another user
+        pass  # it runs and belongs to another user
     return _started(process) in (started, 0) or started == 0
 
 
 def _started(process: int) -> int:
-    """Return the start of a process in ticks since boot; -1 if it has ended, 0 if the system does not report it."""
+    """Return the start of a process in ticks since boot; -1 if it has ended, 0 if the system does
+    not report it.
+    """
     try:
         words = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -190,7 +218,9 @@ def _started(process: int) -> int:
 
 @cache
 def _machine() -> str:
-    """Return eight digits for this machine: its name and, in a container, its namespace of processes."""
+    """Return eight digits for this machine: its name and, in a container, its namespace of
+    processes.
+    """
     numbering = ""
     with contextlib.suppress(OSError):
         numbering = os.readlink("/proc/self/ns/pid")

@@ -1,4 +1,6 @@
-"""Python files of the user that register kernels, start laws, observables and more. Their texts are sent to workers."""
+"""Python files of the user that register kernels, start laws, observables and more. Their texts are
+sent to workers.
+"""
 
 from __future__ import annotations
 

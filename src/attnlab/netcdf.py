@@ -1,9 +1,11 @@
-"""Write arrays and words to a NetCDF-4 file, and read them from a file that may be damaged or hostile.
+"""Write arrays and words to a NetCDF-4 file, and read them from a file that may be damaged or
+hostile.
 
-A file is made in memory and then written, because HDF5 ends the process if its own writing fails, as on a full disk.
-A file is read with h5py alone, because h5netcdf may never return from damaged dimensions. Sizes are checked before anything is
-read: every array must be in the file itself, with its declared length, in one piece. So a file cannot make HDF5 open another
-file, load a plugin, or use more memory than its own size.
+A file is made in memory and then written, because HDF5 ends the process if its own writing fails,
+as on a full disk. A file is read with h5py alone, because h5netcdf may never return from damaged
+dimensions. Sizes are checked before anything is read: every array must be in the file itself, with
+its declared length, in one piece. So a file cannot make HDF5 open another file, load a plugin, or
+use more memory than its own size.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Variable(NamedTuple):
 Variables = Mapping[str, Variable]
 
 TEXT_BLOCK = 256 << 20
-"""The most bytes of text that are read at once: entries may share one long text, which then counts for each entry."""
+"""The most bytes of text that are read at once: entries may share one long text, which then counts
+for each entry.
+"""
 
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -50,11 +54,15 @@ READ_BLOCK = 16 << 20
 
 
 class Unreadable(ValueError):
-    """Raised for a file that cannot be read safely. The message says why, without the name of the file."""
+    """Raised for a file that cannot be read safely. The message says why, without the name of the
+    file.
+    """
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: xarray.Dataset) -> None:
-    """Write an xarray Dataset as a NetCDF-4 file. An existing file is replaced completely or not at all."""
+    """Write an xarray Dataset as a NetCDF-4 file. An existing file is replaced completely or not at
+    all.
+    """
     write_bytes(path, dataset_bytes(dataset))
 
 
@@ -70,7 +78,9 @@ def dataset_bytes(dataset: xarray.Dataset) -> memoryview:
 
 
 def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryview:
-    """Return arrays and words as the bytes of a file. It does not use xarray, whose import takes longer than a small run."""
+    """Return arrays and words as the bytes of a file. It does not use xarray, whose import takes
+    longer than a small run.
+    """
     import h5netcdf
     import h5py
 
@@ -83,30 +93,46 @@ def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryvi
         for name, (axes, array, about) in variables.items():
             kind = array.dtype.kind
             attributes: dict[str, int | str] = dict(about)
-            if kind == "c":                                         # NetCDF has neither complex numbers
+            if kind == "c":  # NetCDF has neither complex numbers
                 file.dimensions.setdefault("real_imaginary", 2)
                 axes, array = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1)
                 attributes["complex"] = 1
-            elif kind == "b":                                       # nor truth values: this is how xarray knows them again
+            elif kind == "b":  # nor truth values: this is how xarray knows them again
                 array = array.astype("i1")
                 attributes["dtype"] = "bool"
-            variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
-            variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
+            variable = file.create_variable(
+                name, axes, h5py.string_dtype() if kind in "UO" else array.dtype
+            )
+            variable[...] = (
+                array.astype(object)
+                if kind in "UO" and array.ndim
+                else array
+                if array.ndim
+                else array.item()
+            )
             for word, value in attributes.items():
-                variable.attrs[word] = str(value) if isinstance(value, str) else value      # a word of an enumeration too
+                variable.attrs[word] = (
+                    str(value) if isinstance(value, str) else value
+                )  # a word of an enumeration too
         for word, value in words.items():
             file.attrs[word] = str(value) if isinstance(value, str) else value
     return image.getbuffer()
 
 
 def checksum(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> str:
-    """Return the SHA-256 of all bits of arrays and words, in hexadecimal; it does not depend on how a file keeps them."""
+    """Return the SHA-256 of all bits of arrays and words, in hexadecimal; it does not depend on how
+    a file keeps them.
+    """
     digest = hashlib.sha256(json.dumps(sorted(words.items())).encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
         is_text = array.dtype.kind in "UO"
-        digest.update(json.dumps([name, "text" if is_text else array.dtype.str, array.shape]).encode())
-        digest.update(json.dumps(array.tolist()).encode() if is_text else np.ascontiguousarray(array).data)
+        digest.update(
+            json.dumps([name, "text" if is_text else array.dtype.str, array.shape]).encode()
+        )
+        digest.update(
+            json.dumps(array.tolist()).encode() if is_text else np.ascontiguousarray(array).data
+        )
     return digest.hexdigest()
 
 
@@ -116,11 +142,15 @@ def check_file(path: Path) -> int:
     if stat.S_ISDIR(found.st_mode):
         raise Unreadable("is a folder: give the name of a run's file.")
     if not stat.S_ISREG(found.st_mode):
-        raise Unreadable("is a device or a pipe, which may never end: give the name of a run's file.")
+        raise Unreadable(
+            "is a device or a pipe, which may never end: give the name of a run's file."
+        )
     most = available_bytes()
     if found.st_size > most:
-        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, but {most / 1e9:.3g} GB of memory are available: "
-                         "a run must fit into memory.")
+        raise Unreadable(
+            f"has {found.st_size / 1e9:.3g} GB, but {most / 1e9:.3g} GB of memory are available: "
+            "a run must fit into memory."
+        )
     return found.st_size
 
 
@@ -133,7 +163,9 @@ def check_bytes(path: Path, size: int) -> None:
         start = file.read(16).ljust(16, b"\0")
         if start[:8] != SIGNATURE:
             raise Unreadable(FOREIGN)
-        lengths = start[13:15] if start[8] < 2 else start[9:11]     # bytes of an address and of a length
+        lengths = (
+            start[13:15] if start[8] < 2 else start[9:11]
+        )  # bytes of an address and of a length
         if lengths != b"\x08\x08":
             raise Unreadable("is damaged, or was not written by `save` or `attnlab run`.")
         left = size
@@ -144,10 +176,12 @@ def check_bytes(path: Path, size: int) -> None:
 
 
 def _places(file: BinaryIO, wanted: bytes) -> Iterator[int]:
-    """Yield every place in the file where `wanted` begins. (Without a memory map: if the file shrinks, that ends the process.)"""
+    """Yield every place in the file where `wanted` begins. (Without a memory map: if the file
+    shrinks, that ends the process.)
+    """
     block, end = b"", 0
     while True:
-        file.seek(end)                                              # the reader of a place may have moved it
+        file.seek(end)  # the reader of a place may have moved it
         fresh = file.read(READ_BLOCK)
         if not fresh:
             return
@@ -163,7 +197,7 @@ def _check_heap(file: BinaryIO, start: int, size: int) -> int:
     file.seek(start + 8)
     length = int.from_bytes(file.read(8).ljust(8, b"\xff"), "little")
     if start + length > size:
-        return 0                                                    # HDF5 refuses it, or these are numbers that look like one
+        return 0  # HDF5 refuses it, or these are numbers that look like one
     heap = file.read(max(0, length - 16))
     place = 0
     while len(heap) - place >= 16:
@@ -176,19 +210,25 @@ def _check_heap(file: BinaryIO, start: int, size: int) -> int:
 
 
 def read_file(
-    path: Path, choose: Callable[[Mapping[str, Any]], Callable[[str], bool]], words: Mapping[str, str]
+    path: Path,
+    choose: Callable[[Mapping[str, Any]], Callable[[str], bool]],
+    words: Mapping[str, str],
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return ({name: array}, {word: value}) of a file, for the words {word: "text", "number"}.
 
-    choose gets the words of the file and returns the names of arrays to read. It may refuse the file.
-    A missing word is left out. Raises Unreadable, or any exception of h5py for damaged bytes.
+    choose gets the words of the file and returns the names of arrays to read. It may refuse the
+    file. A missing word is left out. Raises Unreadable, or any exception of h5py for damaged bytes.
     """
     import h5py
 
     size = check_file(path)
     check_bytes(path, size)
     with h5py.File(path, "r") as file:
-        found = {word: value for word, kind in words.items() if (value := _word(file, word, kind, size)) is not None}
+        found = {
+            word: value
+            for word, kind in words.items()
+            if (value := _word(file, word, kind, size)) is not None
+        }
         is_read = choose(found)
         for name in file:
             if not isinstance(file.get(name, getlink=True), h5py.HardLink):
@@ -209,7 +249,7 @@ def _word(place: Any, word: str, kind: str, size: int) -> Any:
     if word not in place.attrs:
         return None
     attribute = h5py.h5a.open(place.id, word.encode())
-    if attribute.shape is None:                                     # NetCDF stores an empty text without a value
+    if attribute.shape is None:  # NetCDF stores an empty text without a value
         return "" if kind == "text" else None
     is_text = h5py.check_string_dtype(attribute.dtype) is not None
     if attribute.shape not in ((), (1,)) or attribute.get_storage_size() > size:
@@ -218,28 +258,32 @@ def _word(place: Any, word: str, kind: str, size: int) -> Any:
         return None
     if not is_text and attribute.dtype.kind not in "iu":
         return None
-    value = np.ravel(place.attrs[word])[0]                          # NetCDF keeps a number as a list of one
+    value = np.ravel(place.attrs[word])[0]  # NetCDF keeps a number as a list of one
     return str(value.decode() if isinstance(value, bytes) else value) if is_text else int(value)
 
 
 def _check_variable(file: h5py.File, name: str, size: int) -> int:
-    """Refuse a variable that is not in the file itself in one piece. Return its number of bytes without reading it."""
+    """Refuse a variable that is not in the file itself in one piece. Return its number of bytes
+    without reading it.
+    """
     import h5py
 
     variable = h5py.h5d.open(file.id, name.encode())
-    layout = variable.get_create_plist()                            # the shape comes later: asking for it opens other files
+    layout = variable.get_create_plist()  # the shape comes later: asking for it opens other files
     if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
         raise Unreadable(f"keeps {name} in another file: it is not read.")
     if variable.shape is None:
         raise Unreadable(f"is damaged: {name} has no entries.")
-    is_empty = 0 in variable.shape                                  # NetCDF keeps an axis of length 0 as one that can grow
+    is_empty = 0 in variable.shape  # NetCDF keeps an axis of length 0 as one that can grow
     if layout.get_nfilters() or layout.get_layout() == h5py.h5d.CHUNKED and not is_empty:
-        raise Unreadable(f"keeps {name} compressed or in pieces, which `save` does not: it is not read.")
+        raise Unreadable(
+            f"keeps {name} compressed or in pieces, which `save` does not: it is not read."
+        )
     kind, length = variable.dtype, variable.get_type().get_size()
     if kind.kind not in "iufbc" and h5py.check_string_dtype(kind) is None:
         raise Unreadable(f"is damaged: {name} must hold numbers or words.")
     needed = length
-    for entries in variable.shape:                                  # Python's whole numbers do not overflow
+    for entries in variable.shape:  # Python's whole numbers do not overflow
         needed *= entries
     if needed > size or needed and variable.get_storage_size() < needed:
         raise Unreadable(f"is damaged: {name} is longer than the file.")
@@ -255,7 +299,11 @@ def _variable(variable: h5py.Dataset, size: int) -> np.ndarray:
     array = np.asarray(variable[()])
     if array.dtype == np.int8 and _word(variable, "dtype", "text", size) == "bool":
         return array.astype(bool)
-    if _word(variable, "complex", "number", size) and array.dtype.kind == "f" and array.shape[-1:] == (2,):
+    if (
+        _word(variable, "complex", "number", size)
+        and array.dtype.kind == "f"
+        and array.shape[-1:] == (2,)
+    ):
         return np.ascontiguousarray(array).view(np.result_type(array.dtype, np.complex64))[..., 0]
     return array
 

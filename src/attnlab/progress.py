@@ -4,7 +4,8 @@
     al.simulate(weights, x0, progress=function)                 function(fraction, doing) is called
     al.simulate(weights, x0, progress=al.Progress(True))        a bar, and progress.cancel() stops the run from any thread
 
-A function of the library writes `with track(progress, "integrating") as progress:`, and passes parts of it to its callees.
+A function of the library writes `with track(progress, "integrating") as progress:`, and passes
+parts of it to its callees.
 """
 
 from __future__ import annotations
@@ -17,22 +18,28 @@ from typing import Any
 
 import numpy as np
 
-_token_of_work: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("token_of_work", default=None)
+_token_of_work: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
+    "token_of_work", default=None
+)
 """The cancel token of the present work in this thread."""
 
 
 class Cancelled(KeyboardInterrupt):
-    """Raised when work was cancelled with `progress.cancel()`. It has the same effects as Ctrl-C, but in any thread."""
+    """Raised when work was cancelled with `progress.cancel()`. It has the same effects as Ctrl-C,
+    but in any thread.
+    """
 
 
 class Progress:
     """The progress of some work, and whether it must stop.
 
-    After `cancel()` a Progress stays cancelled. Make a new one for the next work. `with al.Progress(True) as progress:` is one
-    bar for all the work inside. A function is called in the thread that called attnlab.
+    After `cancel()` a Progress stays cancelled. Make a new one for the next work. `with
+    al.Progress(True) as progress:` is one bar for all the work inside. A function is called in the
+    thread that called attnlab.
 
-    The bar appears after half a second. On a terminal and in a notebook it is removed at the end. If standard error is a file,
-    lines are written instead: the first after two seconds, the others at least ten seconds apart.
+    The bar appears after half a second. On a terminal and in a notebook it is removed at the end.
+    If standard error is a file, lines are written instead: the first after two seconds, the others
+    at least ten seconds apart.
 
     Parameters
     ----------
@@ -67,7 +74,8 @@ class Progress:
             self._show = show
         elif show is not None:
             raise TypeError(
-                f"progress must be False, True, a function f(fraction, doing) or an attnlab.Progress, got {type(show).__name__}."
+                "progress must be False, True, a function f(fraction, doing) or an"
+                f" attnlab.Progress, got {type(show).__name__}."
             )
         if cancel is None:
             cancel = show._token if isinstance(show, Progress) else threading.Event()
@@ -80,11 +88,13 @@ class Progress:
         self._entered: list[track] = []
 
     def __call__(self, fraction: float, doing: str = "") -> None:
-        """Report the fraction done, from 0 to 1, and the present activity. Raises Cancelled if the work must stop."""
+        """Report the fraction done, from 0 to 1, and the present activity. Raises Cancelled if the
+        work must stop.
+        """
         self.raise_if_cancelled()
         self._tell(fraction, doing)
         if fraction >= 1.0 and self._root is self and self._bar is not None and not self._uses:
-            self._bar.finish()                                  # outside a `with` nothing else finishes it
+            self._bar.finish()  # outside a `with` nothing else finishes it
         self.raise_if_cancelled()
 
     @property
@@ -98,7 +108,9 @@ class Progress:
         return self._token.is_set()
 
     def cancel(self) -> None:
-        """Ask the work to stop, from any thread. It ends as after Ctrl-C. All parts are cancelled together with the whole."""
+        """Ask the work to stop, from any thread. It ends as after Ctrl-C. All parts are cancelled
+        together with the whole.
+        """
         self._token.set()
 
     def raise_if_cancelled(self) -> None:
@@ -123,7 +135,10 @@ class Progress:
         """
 
         def show(fraction: float, doing: str) -> None:
-            self._tell(first + (last - first) * fraction, f"{name}: {doing}" if name and doing else name or doing)
+            self._tell(
+                first + (last - first) * fraction,
+                f"{name}: {doing}" if name and doing else name or doing,
+            )
 
         inner = Progress(show, cancel=self._token)
         inner._root = self._root
@@ -149,7 +164,8 @@ class Progress:
         return self.part(number / count, (number + 1) / count, name)
 
     def next_part(self, share: float = 0.5, name: str = "") -> Progress:
-        """Return a Progress for a share of the remaining work. It suits work with an unknown number of pieces.
+        """Return a Progress for a share of the remaining work. It suits work with an unknown number
+        of pieces.
 
         Parameters
         ----------
@@ -168,7 +184,7 @@ class Progress:
 
     def _tell(self, fraction: float, doing: str) -> None:
         """Report without checking the token. Fractions stay in [0, 1] and never decrease."""
-        if fraction > self._fraction:                           # not for NaN
+        if fraction > self._fraction:  # not for NaN
             self._fraction = min(float(fraction), 1.0)
         if self._show is not None:
             self._show(self._fraction, doing)
@@ -178,7 +194,7 @@ class Progress:
         with root._lock:
             root._uses += 1
             if root._uses == 1:
-                self._fraction = 0.0                            # the same Progress may be given to one function after another
+                self._fraction = 0.0  # the same Progress may be given to one function after another
 
     def _end(self) -> None:
         root = self._root
@@ -200,10 +216,12 @@ class Progress:
 
 
 class track:
-    """A context in which work reports to any `progress` of a user: from 0 at its beginning to 1 if it succeeds.
+    """A context in which work reports to any `progress` of a user: from 0 at its beginning to 1 if
+    it succeeds.
 
     Functions that are called inside without their own progress are cancelled together with it.
-    keeps=True: work that is cancelled before it begins does not raise here, because the caller returns a partial result.
+    keeps=True: work that is cancelled before it begins does not raise here, because the caller
+    returns a partial result.
     """
 
     def __init__(self, progress: ProgressOption, doing: str = "", *, keeps: bool = False):
@@ -226,7 +244,12 @@ class track:
             raise
         return progress
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if kind is None and not self.progress.is_cancelled:
                 self.progress._tell(1.0, "")
@@ -239,8 +262,14 @@ class track:
 
 
 def as_progress(progress: ProgressOption) -> Progress:
-    """Return the Progress for the argument of a user. A new one is cancelled together with the surrounding work."""
-    return progress if isinstance(progress, Progress) else Progress(progress, cancel=_token_of_work.get())
+    """Return the Progress for the argument of a user. A new one is cancelled together with the
+    surrounding work.
+    """
+    return (
+        progress
+        if isinstance(progress, Progress)
+        else Progress(progress, cancel=_token_of_work.get())
+    )
 
 
 ProgressOption = bool | Callable[[float, str], object] | Progress | None

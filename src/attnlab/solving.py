@@ -23,12 +23,21 @@ class Status(enum.Enum):
     """
 
     OK = "The run reached its end."
-    MAX_STEPS = "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
-    STALLED = "The step size fell to rounding level: the flow blows up, or switches faster than double resolves. Shorten t_end."
-    NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or scale the weights down."
+    MAX_STEPS = (
+        "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
+    )
+    STALLED = (
+        "The step size fell to rounding level: the flow blows up, or switches faster than double"
+        " resolves. Shorten t_end."
+    )
+    NON_FINITE = (
+        "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or"
+        " scale the weights down."
+    )
     PAST_DOUBLE_PRECISION = (
-        "Double precision can no longer distinguish the tokens of one cluster, so its leader and the attention inside it are "
-        "unknown from here on (usually at lambda_1 t of 28 to 36). The run ends before that."
+        "Double precision can no longer distinguish the tokens of one cluster, so its leader and"
+        " the attention inside it are unknown from here on (usually at lambda_1 t of 28 to 36). The"
+        " run ends before that."
     )
     INTERRUPTED = "The run was interrupted; it ends at the last computed time."
 
@@ -47,11 +56,21 @@ class Stepper(Worded):
 class Frame(Worded):
     """Which tokens are integrated. A frame equals its word: Frame.Z == "z"."""
 
-    AUTO = "auto", (
-        "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel is exp_mean; x otherwise."
+    AUTO = (
+        "auto",
+        (
+            "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel"
+            " is exp_mean; x otherwise."
+        ),
     )
     X = "x", "Integrate the tokens x; not with feedforward."
-    Z = "z", "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers."
+    Z = (
+        "z",
+        (
+            "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the"
+            " sphere, not with layers."
+        ),
+    )
 
 
 STEPPERS, FRAMES = tuple(Stepper), tuple(Frame)

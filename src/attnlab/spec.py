@@ -22,16 +22,22 @@ from attnlab.files import write_text
 SECTIONS = ("weights", "dynamics", "start", "solve")
 
 MOST_LEVELS = 12
-"""The most tables and lists inside each other. Matrices of several heads need five levels; deeper values have no meaning."""
+"""The most tables and lists inside each other. Matrices of several heads need five levels; deeper
+values have no meaning.
+"""
 
 LONGEST_FILE = 200_000_000
 """The most bytes of the file of a Spec: enough for matrices of a few thousand dimensions."""
 
 
 def _plain(where: str, value: Any, level: int = 0) -> Any:
-    """Return `value` as data that both TOML and JSON can hold, or raise a TypeError that names the place."""
+    """Return `value` as data that both TOML and JSON can hold, or raise a TypeError that names the
+    place.
+    """
     if level > MOST_LEVELS:
-        raise ValueError(f"Spec.{where[:80]} must have at most {MOST_LEVELS} lists or tables inside each other.")
+        raise ValueError(
+            f"Spec.{where[:80]} must have at most {MOST_LEVELS} lists or tables inside each other."
+        )
     if isinstance(value, np.ndarray):
         return _plain(where, value.tolist(), level)
     if isinstance(value, bool | str):
@@ -40,7 +46,9 @@ def _plain(where: str, value: Any, level: int = 0) -> Any:
         return bool(value)
     if isinstance(value, numbers.Integral):
         if abs(int(value)) > 10**300:
-            raise ValueError(f"Spec.{where} must be a number in the range of double precision, at most 1e300.")
+            raise ValueError(
+                f"Spec.{where} must be a number in the range of double precision, at most 1e300."
+            )
         return int(value)
     if isinstance(value, numbers.Real):
         if not math.isfinite(value):
@@ -53,11 +61,15 @@ def _plain(where: str, value: Any, level: int = 0) -> Any:
         return {key: _plain(f"{where}.{key}", entry, level + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(f"{where}[{i}]", entry, level + 1) for i, entry in enumerate(value)]
-    raise TypeError(f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}.")
+    raise TypeError(
+        f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}."
+    )
 
 
 MATRICES = ("V", "Q", "K", "B", "C", "W", "x")
-"""Keys whose numbers stay a matrix, even if a file holds one row or one column. For other keys this becomes a list."""
+"""Keys whose numbers stay a matrix, even if a file holds one row or one column. For other keys this
+becomes a list.
+"""
 
 
 SENTENCES = ("text",)
@@ -65,11 +77,18 @@ SENTENCES = ("text",)
 
 
 def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -> Any:
-    """Return a table or list with the numbers in place of names of files. Records {place: name} in `files`."""
+    """Return a table or list with the numbers in place of names of files. Records {place: name} in
+    `files`.
+    """
     if isinstance(value, Mapping):
-        return {key: _with_numbers(f"{where}.{key}", entry, folder, files) for key, entry in value.items()}
+        return {
+            key: _with_numbers(f"{where}.{key}", entry, folder, files)
+            for key, entry in value.items()
+        }
     if isinstance(value, list) and not _is_numbers(value):
-        return [_with_numbers(f"{where}[{i}]", entry, folder, files) for i, entry in enumerate(value)]
+        return [
+            _with_numbers(f"{where}[{i}]", entry, folder, files) for i, entry in enumerate(value)
+        ]
     if not _is_file_name(where, value):
         return value
     key = where.rpartition(".")[2]
@@ -78,7 +97,9 @@ def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -
     except ValueError as problem:
         raise ValueError(f"Spec.{where}: {problem}") from None
     files[where] = value
-    return (array.ravel() if key not in MATRICES and array.size == max(array.shape) else array).tolist()
+    return (
+        array.ravel() if key not in MATRICES and array.size == max(array.shape) else array
+    ).tolist()
 
 
 def _names_in(where: str, value: Any) -> dict[str, str]:
@@ -107,11 +128,16 @@ def _parse(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except RecursionError:
-        raise ValueError(f"A Spec must have at most {MOST_LEVELS} lists or tables inside each other, got far more.") from None
+        raise ValueError(
+            f"A Spec must have at most {MOST_LEVELS} lists or tables inside each other, got far"
+            " more."
+        ) from None
 
 
 def canonical_text(value: Any) -> str:
-    """Return a text for a JSON value such that equal values have equal texts, and so equal digests."""
+    """Return a text for a JSON value such that equal values have equal texts, and so equal
+    digests.
+    """
     return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -130,9 +156,9 @@ def _canonical(value: Any) -> Any:
 class Spec(Displayed):
     """A whole run as words and numbers, from and to TOML and JSON. `resolve` checks names and keys.
 
-    A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` replaces it by the numbers, so that the
-    digest covers them and the Spec is complete. `Spec(...)`, `from_dict`, `from_toml` and `from_json` read no files;
-    `read_files` does.
+    A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` replaces it
+    by the numbers, so that the digest covers them and the Spec is complete. `Spec(...)`,
+    `from_dict`, `from_toml` and `from_json` read no files; `read_files` does.
 
     Parameters
     ----------
@@ -174,13 +200,22 @@ class Spec(Displayed):
             object.__setattr__(self, section, _plain(section, value))
         is_list = isinstance(self.observe, list | tuple)
         if not is_list or not all(isinstance(name, str) for name in self.observe):
-            raise TypeError(f"Spec.observe must be a list of names, got {str(self.observe)[:80]!r}.")
+            raise TypeError(
+                f"Spec.observe must be a list of names, got {str(self.observe)[:80]!r}."
+            )
         object.__setattr__(self, "observe", tuple(self.observe))
 
     def __repr__(self) -> str:
-        parts = [f"{section}: {', '.join(f'{key} = {short_value(value)}' for key, value in getattr(self, section).items())}"
-                 for section in SECTIONS if getattr(self, section)]
-        return shorten(f"Spec({'; '.join(parts)}{'; observe: ' + ', '.join(self.observe) if self.observe else ''})", LONGEST)
+        parts = [
+            f"{section}:"
+            f" {', '.join(f'{key} = {short_value(value)}' for key, value in getattr(self, section).items())}"
+            for section in SECTIONS
+            if getattr(self, section)
+        ]
+        return shorten(
+            f"Spec({'; '.join(parts)}{'; observe: ' + ', '.join(self.observe) if self.observe else ''})",
+            LONGEST,
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Spec:
@@ -202,20 +237,32 @@ class Spec(Displayed):
             A section is unknown or missing.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"A Spec is a table with the sections weights, start and solve, got {type(data).__name__}.")
-        known = (*SECTIONS, "observe")                     # not `files`, which are for messages only
+            raise TypeError(
+                "A Spec is a table with the sections weights, start and solve, got"
+                f" {type(data).__name__}."
+            )
+        known = (*SECTIONS, "observe")  # not `files`, which are for messages only
         unknown = [key for key in data if key not in known]
         if unknown:
-            raise ValueError(f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}.")
+            raise ValueError(
+                f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}."
+            )
         missing = [key for key in ("weights", "start", "solve") if key not in data]
         if missing:
-            raise ValueError(f"A Spec needs the sections weights, start and solve; {', '.join(missing)} is missing.")
+            raise ValueError(
+                f"A Spec needs the sections weights, start and solve; {', '.join(missing)} is"
+                " missing."
+            )
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the nested dictionary that `from_dict` reads. Empty parts are left out."""
         data: dict[str, Any] = {"observe": list(self.observe)} if self.observe else {}
-        data |= {section: dict(getattr(self, section)) for section in SECTIONS if section != "dynamics" or self.dynamics}
+        data |= {
+            section: dict(getattr(self, section))
+            for section in SECTIONS
+            if section != "dynamics" or self.dynamics
+        }
         return data
 
     @classmethod
@@ -283,23 +330,32 @@ class Spec(Displayed):
         """
         path = Path(path)
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise ValueError(f"{path} is not a file but a device or a pipe: write the Spec to a file first.")
+            raise ValueError(
+                f"{path} is not a file but a device or a pipe: write the Spec to a file first."
+            )
         if path.is_file() and path.stat().st_size > LONGEST_FILE:
             size = path.stat().st_size / 1e6
-            raise ValueError(f"{path} has {size:.0f} MB, but a Spec may have {LONGEST_FILE / 1e6:.0f} MB. Is it a Spec?")
+            raise ValueError(
+                f"{path} has {size:.0f} MB, but a Spec may have {LONGEST_FILE / 1e6:.0f} MB. Is it"
+                " a Spec?"
+            )
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise FileNotFoundError(f"There is no Spec at {path}.") from None
         except IsADirectoryError:
-            raise IsADirectoryError(f"{path} is a folder: give the name of a Spec's file.") from None
+            raise IsADirectoryError(
+                f"{path} is a folder: give the name of a Spec's file."
+            ) from None
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not a text file: a Spec is TOML or JSON.") from None
         try:
             spec = cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
             return spec.read_files(path.parent)
         except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
-            raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}") from None
+            raise ValueError(
+                f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}"
+            ) from None
         except TypeError as problem:
             raise TypeError(f"{path}: {problem}") from None
         except ValueError as problem:
@@ -319,13 +375,20 @@ class Spec(Displayed):
             The Spec with its numbers.
         """
         files: dict[str, str] = {}
-        read = {section: _with_numbers(section, getattr(self, section), Path(folder), files) for section in SECTIONS}
+        read = {
+            section: _with_numbers(section, getattr(self, section), Path(folder), files)
+            for section in SECTIONS
+        }
         return replace(self, **read, files={**self.files, **files}) if files else self
 
     @property
     def unread_files(self) -> dict[str, str]:
         """Return {place: name} of the files of numbers that have not been read."""
-        return {where: name for section in SECTIONS for where, name in _names_in(section, getattr(self, section)).items()}
+        return {
+            where: name
+            for section in SECTIONS
+            for where, name in _names_in(section, getattr(self, section)).items()
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the Spec to a file. An existing file is replaced completely or not at all.

@@ -1,9 +1,11 @@
-"""The records of inputs and results: frozen dataclasses that hold data. The functions are in the folders.
+"""The records of inputs and results: frozen dataclasses that hold data. The functions are in the
+folders.
 
     Weights, FeedForward ─▶ Dynamics ─┐
                             Solve ────┴▶ Trajectory        Spec = all of it as words and numbers
 
-The last two axes of every array of tokens are (token, coordinate). Time is before them, and the batch is first.
+The last two axes of every array of tokens are (token, coordinate). Time is before them, and the
+batch is first.
 """
 
 from __future__ import annotations
@@ -44,9 +46,21 @@ class Grade(Worded):
     True
     """
 
-    PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed."
-    EXACT = "exact", "Labels (which tokens share a limit), points (the limits) and leaders are certified."
-    GROUP = "group", "Labels and points are certified. The leader inside a group that has merged below rounding is open."
+    PROVED = (
+        "proved",
+        "Labels, points and leaders are certified for the flow itself: every token is enclosed.",
+    )
+    EXACT = (
+        "exact",
+        "Labels (which tokens share a limit), points (the limits) and leaders are certified.",
+    )
+    GROUP = (
+        "group",
+        (
+            "Labels and points are certified. The leader inside a group that has merged below"
+            " rounding is open."
+        ),
+    )
     UNDECIDED = "undecided", "Nothing is claimed; the reason says why."
 
 
@@ -56,7 +70,8 @@ class RunFailed(RuntimeError):
     Attributes
     ----------
     run : Trajectory
-        The part of the run that was computed. `simulate(..., throw=False)` returns it instead of raising.
+        The part of the run that was computed. `simulate(..., throw=False)` returns it instead of
+        raising.
 
     Examples
     --------
@@ -75,26 +90,33 @@ class RunFailed(RuntimeError):
         self.run = run
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.run)            # by default an exception is copied from its message alone
+        return type(self), (
+            str(self),
+            self.run,
+        )  # by default an exception is copied from its message alone
 
 
 class RunInterrupted(RunFailed, KeyboardInterrupt):
-    """Raised by Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
+    """Raised by Ctrl-C during a run. `run` is the part that was computed, with
+    Status.INTERRUPTED.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(Displayed):
     """A run: the tokens at the saved times, and how accurate they are.
 
-    The states are stored in the one frame in which they were integrated, so x and z cannot disagree::
+    The states are stored in the one frame in which they were integrated, so x and z cannot
+    disagree::
 
         frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t blocks} states
         frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
         layers      as frame "x", with (I + blocks dt)^{-k} for e^{-t blocks}
 
-    The eigenvalues of W are a +- ib, with a in `growth` and b in `turn` (at the first of the two rows of a pair). The slow
-    coordinates of z cannot be computed from x itself, because they are lost in its rounding. In a batch, a member that
-    stopped early holds NaN after its last good time. A single run is cut there.
+    The eigenvalues of W are a +- ib, with a in `growth` and b in `turn` (at the first of the two
+    rows of a pair). The slow coordinates of z cannot be computed from x itself, because they are
+    lost in its rounding. In a batch, a member that stopped early holds NaN after its last good
+    time. A single run is cut there.
 
     Attributes
     ----------
@@ -142,18 +164,18 @@ class Trajectory(Displayed):
     states: np.ndarray
     frame: str
     log_scale: np.ndarray
-    status: Status | Any                        # in a batch an array of them
+    status: Status | Any  # in a batch an array of them
     basis: np.ndarray | None = None
     growth: np.ndarray | None = None
     turn: np.ndarray | None = None
-    error: float | Any | None = None            # in a batch an array
+    error: float | Any | None = None  # in a batch an array
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", Frame.of(self.frame))
-        for name in ("times", "states", "log_scale"):           # read-only: x and z must stay consistent
+        for name in ("times", "states", "log_scale"):  # read-only: x and z must stay consistent
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 
     @property
@@ -174,7 +196,9 @@ class Trajectory(Displayed):
     @property
     def is_ok(self) -> bool:
         """Whether the run, or every member of the batch, reached its end."""
-        return all(status is Status.OK for status in np.ravel(np.asarray(self.status, dtype=object)))
+        return all(
+            status is Status.OK for status in np.ravel(np.asarray(self.status, dtype=object))
+        )
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -185,7 +209,9 @@ class Trajectory(Displayed):
 
     @property
     def z(self) -> np.ndarray | None:
-        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None if there is no such frame, as on the sphere."""
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None if there is no such frame, as
+        on the sphere.
+        """
         return self.rescaled if self.dynamics.is_value_linear else None
 
     @cached_property
@@ -202,11 +228,15 @@ class Trajectory(Displayed):
             return frames.apply_exponential(self.states, self.times, self.log_scale, None, "z")
         total, dt = self.dynamics.weights.total, self.dynamics.dt
         if self.basis is not None and self.growth is not None and self.turn is not None:
-            return frames.unwind(self.states, self.times, self.log_scale, self.basis, self.growth, self.turn, dt)
+            return frames.unwind(
+                self.states, self.times, self.log_scale, self.basis, self.growth, self.turn, dt
+            )
         if dt is not None:
             z = frames.unwind_layers(self.states, self.times, self.log_scale, total, dt)
         else:
-            z = frames.apply_exponential(self.states, self.times, self.log_scale, total.scaled(-1.0), "z")
+            z = frames.apply_exponential(
+                self.states, self.times, self.log_scale, total.scaled(-1.0), "z"
+            )
         frames.check_not_drowned(z, self.states, self.times, self.log_scale, total, dt)
         return z
 
@@ -225,7 +255,11 @@ class Trajectory(Displayed):
         s : array (*batch, T)
             The logarithm of the scale.
         """
-        states, log_scale, times = self.states[..., at, :, :], self.log_scale[..., at], self.times[at]
+        states, log_scale, times = (
+            self.states[..., at, :, :],
+            self.log_scale[..., at],
+            self.times[at],
+        )
         if self.frame == "z":
             grow = Exponential(self.dynamics.weights.total)
             moved = [grow.apply(float(t), states[..., i, :, :]) for i, t in enumerate(times)]
@@ -236,7 +270,11 @@ class Trajectory(Displayed):
         shape = "x".join(map(str, self.states.shape))
         end = f"{self.times[-1]:g}" if len(self.times) else "none"
         statuses = np.ravel(np.asarray(self.status, dtype=object))
-        status = f"{sum(s is Status.OK for s in statuses)} of {statuses.size} OK" if self.batch else repr(self.status)
+        status = (
+            f"{sum(s is Status.OK for s in statuses)} of {statuses.size} OK"
+            if self.batch
+            else repr(self.status)
+        )
         return f"Trajectory(states {shape}, to t = {end}, {status})"
 
 
@@ -260,17 +298,22 @@ class Event(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Limit(Displayed):
-    """Where the tokens end: the limits of the rescaled tokens in F, the span of the growing directions of V.
+    """Where the tokens end: the limits of the rescaled tokens in F, the span of the growing
+    directions of V.
 
     The grade says what is certified.
 
-    - "proved": the same as "exact", and the tokens from which it is certified are enclosed (`limit(..., proof=True)`).
+    - "proved": the same as "exact", and the tokens from which it is certified are enclosed
+      (`limit(..., proof=True)`).
     - "exact": labels, points and leaders are certified.
-    - "group": labels and points are certified. The leader inside a group that has merged below rounding stays open.
-    - "undecided": nothing is claimed. Labels and leaders are -1 and points are NaN where a token is not decided.
+    - "group": labels and points are certified. The leader inside a group that has merged below
+      rounding stays open.
+    - "undecided": nothing is claimed. Labels and leaders are -1 and points are NaN where a token is
+      not decided.
 
-    If no direction grows, F = {0}, points is (n, 0) and `count` is None. Then the labels number the places at which x(t), not z,
-    comes to rest in R^d. The grade refers to these places, and it is "group" if they are certified.
+    If no direction grows, F = {0}, points is (n, 0) and `count` is None. Then the labels number the
+    places at which x(t), not z, comes to rest in R^d. The grade refers to these places, and it is
+    "group" if they are certified.
 
     Attributes
     ----------
@@ -281,7 +324,8 @@ class Limit(Displayed):
     labels : array (n,)
         Tokens with equal labels have equal limits (with the grade "group": within `error`).
     leaders : array (n,)
-        The token that each token attends to in the end. -1 if several tokens share this role, or if it is open.
+        The token that each token attends to in the end. -1 if several tokens share this role, or if
+        it is open.
     basis : array (d, k)
         A basis of F.
     points : array (n, k)
@@ -317,7 +361,8 @@ class Limit(Displayed):
     horizon : float or None
         The time up to which labels and points hold. None: forever.
     head_leaders : array (h, n) or None
-        The leaders in each head, if heads have different scores. `leaders` is then -1 where heads follow different tokens.
+        The leaders in each head, if heads have different scores. `leaders` is then -1 where heads
+        follow different tokens.
 
     Examples
     --------
@@ -334,21 +379,25 @@ class Limit(Displayed):
     basis: np.ndarray
     points: np.ndarray
     error: float
-    grade: Grade | Any                          # its word is accepted too
+    grade: Grade | Any  # its word is accepted too
     reason: str
     certificate: str = ""
     events: tuple[Event, ...] = ()
-    t: float = 0.0                              # when it was decided, or given up
-    digits: int = 16                            # the precision that was needed
+    t: float = 0.0  # when it was decided, or given up
+    digits: int = 16  # the precision that was needed
     times: np.ndarray = field(default_factory=lambda: np.zeros(0))
     z: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     spec: Spec | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
-    places: np.ndarray | None = None            # (n, d): the limits of x(t), if nothing grows and they are certified
-    state: Any = None                           # the state behind the certificate, limits.state.State, for al.verify
-    horizon: float | None = None                # the time up to which labels and points hold; None: forever
-    head_leaders: np.ndarray | None = None      # (h, n): the leaders in each head, if heads have different scores
+    places: np.ndarray | None = (
+        None  # (n, d): the limits of x(t), if nothing grows and they are certified
+    )
+    state: Any = None  # the state behind the certificate, limits.state.State, for al.verify
+    horizon: float | None = None  # the time up to which labels and points hold; None: forever
+    head_leaders: np.ndarray | None = (
+        None  # (h, n): the leaders in each head, if heads have different scores
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
@@ -363,12 +412,20 @@ class Limit(Displayed):
 
     @property
     def count(self) -> int | None:
-        """The number of limits of z in F, up to `horizon` if there is one; None if undecided or if nothing grows."""
-        return int(self.labels.max()) + 1 if self.grade is not Grade.UNDECIDED and self.basis.shape[1] else None
+        """The number of limits of z in F, up to `horizon` if there is one; None if undecided or if
+        nothing grows.
+        """
+        return (
+            int(self.labels.max()) + 1
+            if self.grade is not Grade.UNDECIDED and self.basis.shape[1]
+            else None
+        )
 
     @property
     def place_count(self) -> int | None:
-        """The number of different places at which x(t) comes to rest if nothing grows; None if `places` is None."""
+        """The number of different places at which x(t) comes to rest if nothing grows; None if
+        `places` is None.
+        """
         return int(self.labels.max()) + 1 if self.certified and self.places is not None else None
 
     @property
@@ -381,6 +438,12 @@ class Limit(Displayed):
             return f"Limit(undecided: {shorten(self.reason, LONGEST - 20)})"
         tokens = count_words(len(self.labels), "token")
         if self.count is None:
-            return f"Limit(nothing grows: {count_words(self.place_count or 0, 'place')} of {tokens}, {self.grade})"
+            return (
+                f"Limit(nothing grows: {count_words(self.place_count or 0, 'place')} of {tokens},"
+                f" {self.grade})"
+            )
         until = "" if self.horizon is None else f" up to t = {self.horizon:.4g}"
-        return f"Limit({count_words(self.count, 'limit')} of {tokens} in dimension {self.basis.shape[1]}, {self.grade}{until})"
+        return (
+            f"Limit({count_words(self.count, 'limit')} of {tokens} in dimension"
+            f" {self.basis.shape[1]}, {self.grade}{until})"
+        )

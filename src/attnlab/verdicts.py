@@ -1,4 +1,6 @@
-"""The records of the theory: a checkable statement, its Prediction before a run and its Verdict after it."""
+"""The records of the theory: a checkable statement, its Prediction before a run and its Verdict
+after it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Outcome(enum.Enum):
 class Hypothesis(Displayed):
     """One condition: its words, the number behind it, the required value, and whether it holds.
 
-    holds None: not evaluated (it is about first tokens that were not given), or too close to decide; `note` says which.
+    holds None: not evaluated (it is about first tokens that were not given), or too close to
+    decide; `note` says which.
     """
 
     says: str
@@ -47,7 +50,11 @@ class Hypothesis(Displayed):
     @property
     def asked(self) -> str:
         """The condition, with the measured and the required number."""
-        return self.says if self.value != self.value else f"{self.says} ({self.value:.4g}, must be {self.needs})"
+        return (
+            self.says
+            if self.value != self.value
+            else f"{self.says} ({self.value:.4g}, must be {self.needs})"
+        )
 
     def __str__(self) -> str:
         mark = {True: "yes", False: "NO", None: "?"}[self.holds]
@@ -95,7 +102,10 @@ class Prediction(Displayed):
         elif self.applies is None:
             first = next(one for one in self.hypotheses if one.holds is None)
             why = f" ({first.says}: {first.note})"
-        return f"{self.theorem} ({self.kind}): {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
+        return (
+            f"{self.theorem} ({self.kind}): {word}{why}."
+            f" {self.limit if self.applies is not False else ''}".rstrip()
+        )
 
     def __repr__(self) -> str:
         return f"Prediction({shorten(str(self), LONGEST - 20)})"
@@ -118,30 +128,48 @@ class Predictions(list[Prediction], Displayed):
         if len(self) < 2:
             return ""
         theorems = [one for one in self if one.kind == "theorem"]
-        sure, open_ = ([one.theorem for one in theorems if one.applies is applies] for applies in (True, None))
+        sure, open_ = (
+            [one.theorem for one in theorems if one.applies is applies] for applies in (True, None)
+        )
         verb = "apply" if len(sure) > 1 else "applies"
-        words = [f"{', '.join(names)} {word}" for names, word in ((sure, verb), (open_, "may apply")) if names]
-        return f"Theorems: {'; '.join(words)}." if words else "No theorem applies." if theorems else ""
+        words = [
+            f"{', '.join(names)} {word}"
+            for names, word in ((sure, verb), (open_, "may apply"))
+            if names
+        ]
+        return (
+            f"Theorems: {'; '.join(words)}." if words else "No theorem applies." if theorems else ""
+        )
 
     def ordered(self) -> list[Prediction]:
         """Return applicable statements first; theorems before conjectures before estimates."""
-        return sorted(self, key=lambda one: ((True, None, False).index(one.applies), KINDS.index(one.kind)))
+        return sorted(
+            self, key=lambda one: ((True, None, False).index(one.applies), KINDS.index(one.kind))
+        )
 
     def __str__(self) -> str:
-        lines = [self.summary, *map(str, self.ordered()), *(f"Open here: {one}" for one in self.openings)]
+        lines = [
+            self.summary,
+            *map(str, self.ordered()),
+            *(f"Open here: {one}" for one in self.openings),
+        ]
         return "\n".join(line for line in lines if line)
 
     def __repr__(self) -> str:
-        return f"Predictions({shorten(f'{len(self)} statements. {self.summary}', LONGEST - 40)} print() shows them.)"
+        return (
+            f"Predictions({shorten(f'{len(self)} statements. {self.summary}', LONGEST - 40)}"
+            " print() shows them.)"
+        )
 
 
 @dataclass(frozen=True)
 class Measured(Displayed):
     """The number that decides a check. It must be <= bound; `error` is its uncertainty.
 
-    A violation below `resolution` is not visible, so with a larger error nothing is decided. needs: which run would decide.
-    is_reached: for a claim about a limit, whether the run itself is within the resolution of the limit.
-    largest: the largest possible value for data of this shape and range. If it passes too, nothing was tested.
+    A violation below `resolution` is not visible, so with a larger error nothing is decided. needs:
+    which run would decide. is_reached: for a claim about a limit, whether the run itself is within
+    the resolution of the limit. largest: the largest possible value for data of this shape and
+    range. If it passes too, nothing was tested.
     """
 
     value: float
@@ -181,7 +209,8 @@ class Verdict(Displayed):
     details : mapping
         More numbers.
     run_error : float
-        The error of the run, relative to its largest token. It is the same in all verdicts about one run.
+        The error of the run, relative to its largest token. It is the same in all verdicts about
+        one run.
     """
 
     theorem: str
@@ -247,10 +276,18 @@ class BatchVerdicts(list[Verdicts], Displayed):
     @property
     def summary(self) -> str:
         """One sentence with the number of verdicts per outcome, over all members."""
-        return f"{len(self)} members: {count_outcomes(one for member in self for one in member) or 'no verdicts'}."
+        return (
+            f"{len(self)} members:"
+            f" {count_outcomes(one for member in self for one in member) or 'no verdicts'}."
+        )
 
     def __str__(self) -> str:
-        return "\n".join([self.summary, *(f"Member {number}: {member.summary}" for number, member in enumerate(self))])
+        return "\n".join(
+            [
+                self.summary,
+                *(f"Member {number}: {member.summary}" for number, member in enumerate(self)),
+            ]
+        )
 
     def __repr__(self) -> str:
         return f"BatchVerdicts({self.summary} [k] has those of member k.)"
@@ -264,10 +301,13 @@ class Theorem(Displayed):
     hypotheses  (dynamics, x0 or None) -> Hypothesis, ...
     predict     (dynamics, x0 or None) -> (words, data), called only if no hypothesis fails
     measure     (Evidence) -> Measured, called only if every hypothesis holds
-    holds, breaks, short    () -> Trajectory: a run that satisfies it, one outside its hypotheses, one that cannot decide
+    holds, breaks, short    () -> Trajectory: a run that satisfies it, one outside its hypotheses,
+                            one that cannot decide
     spoil       Trajectory -> Trajectory: the first run with changed data that break the claim
-    nonsense    (Trajectory, Generator) -> Trajectory: the first run with random numbers that `measure` must not support, even
-                without the test that data belong to their equation. The shared tests use it for every statement.
+    nonsense    (Trajectory, Generator) -> Trajectory: the first run with random numbers that
+                `measure` must not support, even
+                without the test that data belong to their equation. The shared tests use it for
+                every statement.
     """
 
     name: str

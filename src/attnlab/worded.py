@@ -9,7 +9,9 @@ from attnlab.registry import unknown_name
 
 
 class Worded(enum.StrEnum):
-    """A member equals its word, Grade.EXACT == "exact", which files and tables hold. Its value is a sentence."""
+    """A member equals its word, Grade.EXACT == "exact", which files and tables hold. Its value is a
+    sentence.
+    """
 
     def __new__(cls, word: str, sentence: str) -> Worded:
         """Make the member of a word, with its sentence as value."""
@@ -22,7 +24,9 @@ class Worded(enum.StrEnum):
 
     @classmethod
     def of(cls, word: Any) -> Any:
-        """Return the member of this word, or raise an UnknownName that suggests the nearest word."""
+        """Return the member of this word, or raise an UnknownName that suggests the nearest
+        word.
+        """
         for member in cls:
             if member == word:
                 return member

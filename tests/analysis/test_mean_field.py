@@ -1,4 +1,6 @@
-"""The mean-field equation, its stability, distances of clouds, three hyperplanes, derivatives of the flow: planted answers."""
+"""The mean-field equation, its stability, distances of clouds, three hyperplanes, derivatives of
+the flow: planted answers.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,24 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.analysis.finite_volumes import SCHEMES, gaussian_at, quantiles_of_cells, solve_mean_field
+from attnlab.analysis.finite_volumes import (
+    SCHEMES,
+    gaussian_at,
+    quantiles_of_cells,
+    solve_mean_field,
+)
 from attnlab.analysis.hyperplanes import normals, three_planes
 from attnlab.analysis.plain_flow import flow_by_scipy, frame_by_scipy, tangent_by_scipy
 from attnlab.analysis.rates import observed_order
 from attnlab.analysis.stability import largest_distance_rate, stability_rate
-from attnlab.analysis.transport import Law, cloud_distance, coupling, truncated_bells, uniform_law, wasserstein
+from attnlab.analysis.transport import (
+    Law,
+    cloud_distance,
+    coupling,
+    truncated_bells,
+    uniform_law,
+    wasserstein,
+)
 
 TIMES = np.array([0.0, 0.4, 0.8])
 
@@ -26,7 +40,13 @@ def wide_gaussian(mean: float, deviation: float) -> Law:
     """A Gaussian on an interval so wide that what is cut off is far below the error of a grid."""
     ends = 7 * deviation
     bell = truncated_bells("", (1.0, mean / ends, deviation / ends))
-    return Law("Gaussian", -ends, ends, lambda x: bell.cumulative(x / ends), lambda x: bell.density(x / ends) / ends)
+    return Law(
+        "Gaussian",
+        -ends,
+        ends,
+        lambda x: bell.cumulative(x / ends),
+        lambda x: bell.density(x / ends) / ends,
+    )
 
 
 class TestFiniteVolumes:
@@ -39,12 +59,21 @@ class TestFiniteVolumes:
 
     @pytest.mark.parametrize("V", [1.0, -1.0])
     def test_a_gaussian_stays_the_gaussian_of_the_closed_form(self, V):
-        """With both schemes and their orders; the closed form itself is checked by its differential equation below."""
+        """With both schemes and their orders; the closed form itself is checked by its differential
+        equation below.
+        """
         mean, deviation = gaussian_at(TIMES, V, 0.1, 0.5)
-        law, cells, errors = wide_gaussian(0.1, 0.5), np.array([60, 120, 240]), {scheme: [] for scheme in SCHEMES}
+        law, cells, errors = (
+            wide_gaussian(0.1, 0.5),
+            np.array([60, 120, 240]),
+            {scheme: [] for scheme in SCHEMES},
+        )
         for scheme, N in itertools.product(SCHEMES, cells):
             faces = np.linspace(law.low, law.high, N + 1)
-            centres, masses = (faces[1:] + faces[:-1]) / 2, solve_mean_field(law, int(N), TIMES, V, scheme)[-1]
+            centres, masses = (
+                (faces[1:] + faces[:-1]) / 2,
+                solve_mean_field(law, int(N), TIMES, V, scheme)[-1],
+            )
             spread = np.sqrt(masses @ centres**2 - (masses @ centres) ** 2)
             errors[scheme].append(abs(spread - deviation[-1]))
             assert masses @ centres == pytest.approx(mean[-1], abs=0.02)
@@ -70,7 +99,7 @@ class TestFiniteVolumes:
         run = al.simulate(al.Weights(V=np.eye(1)), law.start(400), times=TIMES, t_end=TIMES[-1])
         levels = (np.arange(400) + 0.5) / 400
         for row, z in zip(masses, run.z[..., 0], strict=True):
-            assert np.abs(quantiles_of_cells(faces, row, levels) - z).mean() < 2 / 200                      # one cell
+            assert np.abs(quantiles_of_cells(faces, row, levels) - z).mean() < 2 / 200  # one cell
 
     def test_what_it_cannot_solve_is_refused(self):
         with pytest.raises(ValueError, match="V must be 1 or -1"):
@@ -82,7 +111,10 @@ class TestFiniteVolumes:
 class TestClouds:
     def test_the_distance_is_the_least_over_all_permutations(self):
         x, y = tokens(6, 2), tokens(6, 2, rng=1)
-        least = min(np.mean(np.sum((x - y[list(order)]) ** 2, axis=1)) for order in itertools.permutations(range(6)))
+        least = min(
+            np.mean(np.sum((x - y[list(order)]) ** 2, axis=1))
+            for order in itertools.permutations(range(6))
+        )
         assert cloud_distance(x, y) ** 2 == pytest.approx(least, rel=1e-12)
         assert sorted(coupling(x, y)) == list(range(6))
 
@@ -100,13 +132,19 @@ class TestStability:
         x = rng.uniform(-0.6, 0.6, (8, 2))
         y = x + 1e-4 * rng.normal(size=x.shape)
         t = np.linspace(0.0, 0.4, 9)
-        runs = np.array([flow_by_scipy(al.Weights(V=V, Q=np.eye(2), K=M), start, t) for start in (x, y)])
+        runs = np.array(
+            [flow_by_scipy(al.Weights(V=V, Q=np.eye(2), K=M), start, t) for start in (x, y)]
+        )
         R = np.linalg.norm(runs, axis=-1).max(axis=(0, 2))
-        reached = R[:-1] * np.exp(norms[0] * np.diff(t))                    # no token is farther out between two saved times
+        reached = R[:-1] * np.exp(
+            norms[0] * np.diff(t)
+        )  # no token is farther out between two saved times
         far = np.array([cloud_distance(*pair) for pair in np.swapaxes(runs, 0, 1)])
         assert (np.abs(np.diff(np.log(far))) <= stability_rate(reached, *norms) * np.diff(t)).all()
         largest = np.linalg.norm(runs[0] - runs[1], axis=-1).max(axis=-1)
-        assert (np.diff(np.log(largest)) <= largest_distance_rate(reached, *norms) * np.diff(t)).all()
+        assert (
+            np.diff(np.log(largest)) <= largest_distance_rate(reached, *norms) * np.diff(t)
+        ).all()
 
     def test_one_token_grows_at_the_rate_of_V(self):
         """A ball of radius 0 leaves x' = V x."""
@@ -116,7 +154,9 @@ class TestStability:
 class TestHyperplanes:
     @pytest.mark.parametrize("d", [2, 3])
     def test_planted_planes_are_found(self, d):
-        """Points on three hyperplanes whose normal is one of those that are tried, and thickened by a known amount."""
+        """Points on three hyperplanes whose normal is one of those that are tried, and thickened by
+        a known amount.
+        """
         rng, normal = np.random.default_rng(0), normals(d)[137]
         points = rng.uniform(-1, 1, (30, d))
         points += np.outer(np.repeat([-3.0, 0.5, 2.0], 10) - points @ normal, normal)
@@ -126,13 +166,15 @@ class TestHyperplanes:
 
     def test_four_planes_are_too_many(self):
         points = np.array([[x, y] for x in range(4) for y in range(4)], dtype=float)
-        assert three_planes(points) == pytest.approx(0.5)                           # two neighbouring lines share a strip
+        assert three_planes(points) == pytest.approx(0.5)  # two neighbouring lines share a strip
 
     def test_normals_are_unit_vectors_in_every_direction(self):
         for d, gap in ((2, 0.01), (3, 0.06)):
             found, asked = normals(d), tokens(500, d)
             assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(len(found)))
-            cosine = np.abs(found @ (asked / np.linalg.norm(asked, axis=1, keepdims=True)).T).max(axis=0)
+            cosine = np.abs(found @ (asked / np.linalg.norm(asked, axis=1, keepdims=True)).T).max(
+                axis=0
+            )
             assert np.arccos(cosine.min()) < gap
         with pytest.raises(ValueError, match="d = 2 or 3, got d = 4"):
             normals(4)
@@ -149,7 +191,11 @@ class TestFlowsByScipy:
         z = np.array([tokens_at @ matrix.T for tokens_at, matrix in zip(x, back, strict=True)])
         assert frame_by_scipy(V, M, x0, times) == pytest.approx(z, abs=1e-9)
 
-    @pytest.mark.parametrize(("sigma", "W"), [("relu", None), ("tanh", [[0.4, -1.0], [0.7, 0.2]])], ids=["relu", "tanh with W"])
+    @pytest.mark.parametrize(
+        ("sigma", "W"),
+        [("relu", None), ("tanh", [[0.4, -1.0], [0.7, 0.2]])],
+        ids=["relu", "tanh with W"],
+    )
     def test_the_feed_forward_part_is_that_of_the_engine(self, sigma, W):
         """The engine has a feed-forward part of its own: two programs for one equation."""
         after = al.FeedForward(W=None if W is None else np.array(W), sigma=sigma)
@@ -165,4 +211,6 @@ class TestFlowsByScipy:
         for column in range(x0.size):
             nudge = (step * np.eye(x0.size)[column]).reshape(x0.shape)
             ends = [flow_by_scipy(weights, x0 + sign * nudge, 0.6, rtol=1e-12) for sign in (1, -1)]
-            assert found[:, column] == pytest.approx((ends[0] - ends[1]).ravel() / (2 * step), abs=1e-6)
+            assert found[:, column] == pytest.approx(
+                (ends[0] - ends[1]).ravel() / (2 * step), abs=1e-6
+            )

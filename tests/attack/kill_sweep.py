@@ -1,10 +1,12 @@
-"""Kill a sweep at random moments, again and again, and compare its rows with those of an undisturbed run.
+"""Kill a sweep at random moments, again and again, and compare its rows with those of an
+undisturbed run.
 
     python tests/attack/kill_sweep.py 200           # kills; prints what happened as JSON
 
-Each start is ended at a random moment, most of them when rows are being written: the main process by SIGKILL, SIGTERM or SIGINT,
-or a worker by SIGKILL and the main process later. After each of them no row may be lost, doubled or different, and every worker
-must end by itself. When a sweep is complete, the next start begins with an empty folder.
+Each start is ended at a random moment, most of them when rows are being written: the main process
+by SIGKILL, SIGTERM or SIGINT, or a worker by SIGKILL and the main process later. After each of them
+no row may be lost, doubled or different, and every worker must end by itself. When a sweep is
+complete, the next start begins with an empty folder.
 """
 
 from __future__ import annotations
@@ -41,12 +43,17 @@ spread = {{ observable = "diameter" }}
 merged = {{ observable = "diameter", at = {{ below = 1e-3 }} }}
 """
 
-START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli import main; main()"
+START = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli"
+    " import main; main()"
+)
 CODES = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
 PATIENCE = 120.0
 
 LATE = 0.8
-"""The share of starts that are ended after the first new row was written; the others may be ended before."""
+"""The share of starts that are ended after the first new row was written; the others may be ended
+before.
+"""
 
 FIRST_WRITES = 2
 """Changes of SQLite's log that may be those of opening it."""
@@ -57,7 +64,9 @@ class Wrong(AssertionError):
 
 
 def attack(kills: int, seeds: int, longest: float = 1.5, seed: int = 0) -> dict[str, object]:
-    """Kill so often, at most `longest` seconds after the first new row or after the start; return counts of what happened."""
+    """Kill so often, at most `longest` seconds after the first new row or after the start; return
+    counts of what happened.
+    """
     rng, happened = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as folder:
         expected = _undisturbed(Path(folder) / "whole", seeds)
@@ -93,31 +102,54 @@ def _rows(place: Path) -> dict[str, object]:
     if not (place / "some.sqlite").exists():
         return {}
     rows = list(Rows(place / "some.sqlite").read())
-    found = {row.digest: (row.status, dict(row.axes), dict(row.numbers), row.error, row.seed) for row in rows}
+    found = {
+        row.digest: (row.status, dict(row.axes), dict(row.numbers), row.error, row.seed)
+        for row in rows
+    }
     if len(found) != len(rows):
         raise Wrong("A row is there twice.")
     return found
 
 
-def _compare(before: dict[str, object], after: dict[str, object], expected: dict[str, object]) -> None:
+def _compare(
+    before: dict[str, object], after: dict[str, object], expected: dict[str, object]
+) -> None:
     for digest, row in before.items():
         if after.get(digest) != row:
             raise Wrong(f"The row {digest} was lost or changed: {row} and {after.get(digest)}.")
     for digest, row in after.items():
         if expected[digest] != row:
-            raise Wrong(f"The row {digest} differs from an undisturbed run: {row} and {expected[digest]}.")
+            raise Wrong(
+                f"The row {digest} differs from an undisturbed run: {row} and {expected[digest]}."
+            )
 
 
 def _one_kill(place: Path, rng: random.Random, longest: float) -> str:
     """Start the sweep, end it after a random time, and return how."""
-    process = subprocess.Popen([sys.executable, "-c", START, "sweep", str(place / "some.toml"), "--workers", rng.choice("12")],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            START,
+            "sweep",
+            str(place / "some.toml"),
+            "--workers",
+            rng.choice("12"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     how = rng.choices([signal.SIGKILL, signal.SIGTERM, signal.SIGINT, "worker"], [4, 2, 2, 2])[0]
     words, log = "", place / "some.sqlite-wal"
     try:
         if rng.random() < LATE:
             seen, begun = {_state(log)}, time.monotonic()
-            while len(seen) <= FIRST_WRITES and process.poll() is None and time.monotonic() < begun + PATIENCE:
+            while (
+                len(seen) <= FIRST_WRITES
+                and process.poll() is None
+                and time.monotonic() < begun + PATIENCE
+            ):
                 time.sleep(0.002)
                 seen.add(_state(log))
         end = time.monotonic() + rng.uniform(0.0, longest)
@@ -138,7 +170,9 @@ def _one_kill(place: Path, rng: random.Random, longest: float) -> str:
     finally:
         process.kill()
     code = process.returncode
-    if code != 0 and how != "worker" and code not in (CODES[how], -how):       # -how: before Python could catch it
+    if (
+        code != 0 and how != "worker" and code not in (CODES[how], -how)
+    ):  # -how: before Python could catch it
         raise Wrong(f"{how!r} ended with {code}: {words}")
     if code in (130, 143) and "Traceback" in words:
         raise Wrong(words)
@@ -190,4 +224,8 @@ def _kill(process: int) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(attack(int(sys.argv[1]), seeds=int(sys.argv[2]) if len(sys.argv) > 2 else 400), indent=1))
+    print(
+        json.dumps(
+            attack(int(sys.argv[1]), seeds=int(sys.argv[2]) if len(sys.argv) > 2 else 400), indent=1
+        )
+    )

@@ -1,4 +1,6 @@
-"""Damage: of bytes, as disks and networks do it, and of structures, as people do it who want to know what happens."""
+"""Damage: of bytes, as disks and networks do it, and of structures, as people do it who want to
+know what happens.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def hostile_values() -> list[Any]:
 
 
 def damage_bytes(data: bytes, rng: random.Random, times: int = 3) -> bytes:
-    """The data with one to `times` pieces changed, lost, repeated, exchanged or put in; never the data itself."""
+    """The data with one to `times` pieces changed, lost, repeated, exchanged or put in; never the
+    data itself.
+    """
     changed = bytearray(data)
     for _ in range(rng.randint(1, times)):
         _damage_once(changed, rng)
@@ -59,7 +63,9 @@ def _damage_once(data: bytearray, rng: random.Random) -> None:
 
 
 def damage_table(table: dict[str, Any], rng: random.Random, times: int = 2) -> dict[str, Any]:
-    """A nested table with one to `times` entries replaced, lost, renamed, exchanged, wrapped or added."""
+    """A nested table with one to `times` entries replaced, lost, renamed, exchanged, wrapped or
+    added.
+    """
     changed: dict[str, Any] = copy.deepcopy(table)
     for _ in range(rng.randint(1, times)):
         _damage_entry(changed, rng)
@@ -75,7 +81,18 @@ def _damage_entry(table: dict[str, Any], rng: random.Random) -> None:
     how = rng.randrange(10)
     value = holder[key]
     if how >= 8 and isinstance(value, int | float) and not isinstance(value, bool):
-        holder[key] = rng.choice((-value, value + 1, 2 * value, value / 3, 10.0 * value, 1e3 * value, 1e-3 * value, 1e9 * value))
+        holder[key] = rng.choice(
+            (
+                -value,
+                value + 1,
+                2 * value,
+                value / 3,
+                10.0 * value,
+                1e3 * value,
+                1e-3 * value,
+                1e9 * value,
+            )
+        )
     elif how <= 2:
         holder[key] = rng.choice(hostile_values())
     elif how == 3:
@@ -84,19 +101,27 @@ def _damage_entry(table: dict[str, Any], rng: random.Random) -> None:
         holder[rng.choice((key + "s", key.upper(), "", "banana", key[:-1]))] = holder.pop(key)
     elif how == 5:
         other, name = rng.choice(places)
-        with contextlib.suppress(RecursionError):            # one of them may be the deep one
+        with contextlib.suppress(RecursionError):  # one of them may be the deep one
             holder[key], other[name] = copy.deepcopy(other[name]), copy.deepcopy(holder[key])
     elif how == 6:
         holder[key] = rng.choice(([holder[key]], {"value": holder[key]}, str(holder[key])[:3000]))
     elif isinstance(holder, dict):
-        holder[rng.choice(("banana", "rng", "d", "dt", "n", "__class__"))] = rng.choice(hostile_values())
+        holder[rng.choice(("banana", "rng", "d", "dt", "n", "__class__"))] = rng.choice(
+            hostile_values()
+        )
     else:
         holder.insert(key, rng.choice(hostile_values()))
 
 
 def _places(table: Any, level: int = 0) -> Any:
     """(holder, key) of every entry, of the first few levels."""
-    entries = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
+    entries = (
+        table.items()
+        if isinstance(table, dict)
+        else enumerate(table)
+        if isinstance(table, list)
+        else ()
+    )
     for key, value in entries:
         yield table, key
         if level < 6:

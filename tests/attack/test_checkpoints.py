@@ -1,7 +1,9 @@
-"""Damaged checkpoints: each is refused with a sentence, or gives a model with finite numbers, the same where they must be.
+"""Damaged checkpoints: each is refused with a sentence, or gives a model with finite numbers, the
+same where they must be.
 
-Damaged bytes in the header of the weights, or damage in their index, must not change a number. A config.json or a header that
-says something else is another model, and damaged weights are other weights: a checkpoint has no checksum.
+Damaged bytes in the header of the weights, or damage in their index, must not change a number. A
+config.json or a header that says something else is another model, and damaged weights are other
+weights: a checkpoint has no checksum.
 """
 
 from __future__ import annotations
@@ -27,11 +29,25 @@ FEW, MANY = 160, 3000
 
 IDS = [3, 1, 4, 1, 5]
 TEXT = "the cat sat"
-PATTERNS = ("(a+)+$", "(", "(?:", "(x*)*y", "[", r"\p{L}+", "", "(?<!a)b", "." * 2000, "(a|aa)+$", "(?=a)*")
+PATTERNS = (
+    "(a+)+$",
+    "(",
+    "(?:",
+    "(x*)*y",
+    "[",
+    r"\p{L}+",
+    "",
+    "(?<!a)b",
+    "." * 2000,
+    "(a|aa)+$",
+    "(?=a)*",
+)
 
 
 def prepare(folder: Path) -> None:
-    """Write one sound folder for each family, one in two parts with an index, a raw file and an ONNX file."""
+    """Write one sound folder for each family, one in two parts with an index, a raw file and an
+    ONNX file.
+    """
     for family, make in tiny_models.MAKERS.items():
         sound = tiny_models.write_folder(folder / f"sound_{family}", *make())
         (sound / "tokenizer.json").write_text(json.dumps(TOKENIZER))
@@ -42,7 +58,10 @@ def prepare(folder: Path) -> None:
     halves = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
     for file, held in halves.items():
         (parts / file).write_bytes(tiny_models.safetensors({name: state[name] for name in held}))
-    index = {"metadata": {"total_size": 1}, "weight_map": {name: file for file, held in halves.items() for name in held}}
+    index = {
+        "metadata": {"total_size": 1},
+        "weight_map": {name: file for file, held in halves.items() for name in held},
+    }
     (parts / "model.safetensors.index.json").write_text(json.dumps(index))
     (parts / "config.json").write_text(json.dumps(raw))
     onnx = folder / "sound_onnx"
@@ -53,7 +72,7 @@ def prepare(folder: Path) -> None:
     (onnx / "attnlab.json").write_text(json.dumps({"format": "onnx"}))
     (folder / "sound.bin").write_bytes(tiny_models.llama2c(*tiny_models.llama()))
     for sound in folder.glob("sound*"):
-        computed(sound)                        # what is sound is not refused
+        computed(sound)  # what is sound is not refused
 
 
 def computed(path: Path) -> tuple[np.ndarray, ...]:
@@ -71,7 +90,21 @@ def computed(path: Path) -> tuple[np.ndarray, ...]:
 
 def attempt(rng: random.Random, folder: Path) -> None:
     """One damaged file of a checkpoint, or one damaged archive."""
-    ways = (_config, _config, _config_bytes, _header, _header, _weights, _index, _tokenizer, _tokenizer, _raw, _onnx, _zip, _tar)
+    ways = (
+        _config,
+        _config,
+        _config_bytes,
+        _header,
+        _header,
+        _weights,
+        _index,
+        _tokenizer,
+        _tokenizer,
+        _raw,
+        _onnx,
+        _zip,
+        _tar,
+    )
     rng.choice(ways)(rng, folder)
 
 
@@ -107,7 +140,7 @@ def _config(rng: random.Random, folder: Path) -> None:
 def _json(table: Any) -> bytes:
     try:
         return json.dumps(table).encode("utf-8", "surrogatepass")
-    except RecursionError:                     # Python writes nothing deep; by hand it can be done
+    except RecursionError:  # Python writes nothing deep; by hand it can be done
         return b'{"model_type": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
@@ -129,11 +162,17 @@ def _header(rng: random.Random, folder: Path) -> None:
     elif how == 1:
         changed = tiny_models.with_header(_json(damage_table(json.loads(header), rng)), rest)
     else:
-        changed = rng.choice((rng.randrange(2**64).to_bytes(8, "little") + data[8:], data[: rng.randrange(len(data))],
-                              data + b"more", (length + rng.choice((-1, 1, 8))).to_bytes(8, "little") + data[8:]))
+        changed = rng.choice(
+            (
+                rng.randrange(2**64).to_bytes(8, "little") + data[8:],
+                data[: rng.randrange(len(data))],
+                data + b"more",
+                (length + rng.choice((-1, 1, 8))).to_bytes(8, "little") + data[8:],
+            )
+        )
     (damaged / "model.safetensors").write_bytes(changed)
     if how == 1:
-        computed(damaged)                      # two tensors that changed places are another model
+        computed(damaged)  # two tensors that changed places are another model
     else:
         _is_same(damaged, sound, "the header")
 
@@ -160,8 +199,22 @@ def _index(rng: random.Random, folder: Path) -> None:
         path.write_bytes(_json(damage_table(table, rng)))
     else:
         name = rng.choice(sorted(table["weight_map"]))
-        table["weight_map"][name] = rng.choice(("../sound_bert/model.safetensors", "/dev/zero", "/dev/stdin", "", ".", "nowhere",
-                                                "/etc/passwd", "model-1.safetensors/", "config.json", 7, None, "a\x00b"))
+        table["weight_map"][name] = rng.choice(
+            (
+                "../sound_bert/model.safetensors",
+                "/dev/zero",
+                "/dev/stdin",
+                "",
+                ".",
+                "nowhere",
+                "/etc/passwd",
+                "model-1.safetensors/",
+                "config.json",
+                7,
+                None,
+                "a\x00b",
+            )
+        )
         path.write_bytes(_json(table))
     _is_same(damaged, folder / "sound_parts", "the index")
 
@@ -177,16 +230,31 @@ def _tokenizer(rng: random.Random, folder: Path) -> None:
         path.write_bytes(damage_bytes(path.read_bytes(), rng))
     elif how == 1:
         table = json.loads(path.read_text())
-        split = {"type": "Split", "pattern": {"Regex": rng.choice(PATTERNS)}, "behavior": "Isolated", "invert": False}
-        replace = {"type": "Replace", "pattern": {"Regex": rng.choice(PATTERNS)}, "content": rng.choice(("", "a" * 1000))}
+        split = {
+            "type": "Split",
+            "pattern": {"Regex": rng.choice(PATTERNS)},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+        replace = {
+            "type": "Replace",
+            "pattern": {"Regex": rng.choice(PATTERNS)},
+            "content": rng.choice(("", "a" * 1000)),
+        }
         table |= rng.choice(({"pre_tokenizer": split}, {"normalizer": replace}))
         path.write_bytes(_json(table))
     elif how == 2:
         table = json.loads(path.read_text())
         words = TOKENIZER["model"]
-        table["model"] = rng.choice(({"type": "BPE", "vocab": {}, "merges": []}, {"type": "Unigram", "vocab": []},
-                                     {**words, "unk_token": "[GONE]"}, {**words, "vocab": {"cat": 10**9}},
-                                     {"type": "WordPiece", "vocab": {"cat": 3}, "unk_token": "[UNK]"}))
+        table["model"] = rng.choice(
+            (
+                {"type": "BPE", "vocab": {}, "merges": []},
+                {"type": "Unigram", "vocab": []},
+                {**words, "unk_token": "[GONE]"},
+                {**words, "vocab": {"cat": 10**9}},
+                {"type": "WordPiece", "vocab": {"cat": 3}, "unk_token": "[UNK]"},
+            )
+        )
         path.write_bytes(_json(table))
     else:
         path.write_bytes(_json(damage_table(json.loads(path.read_text()), rng)))
@@ -199,9 +267,11 @@ def _tokenizer(rng: random.Random, folder: Path) -> None:
 
 def _raw(rng: random.Random, folder: Path) -> None:
     data = bytearray((folder / "sound.bin").read_bytes())
-    if rng.random() < 0.5:                     # one of the seven numbers at the beginning
+    if rng.random() < 0.5:  # one of the seven numbers at the beginning
         at = 4 * rng.randrange(7)
-        data[at : at + 4] = rng.choice((0, 1, -1, 2**31 - 1, -(2**31), 13, 10**6)).to_bytes(4, "little", signed=True)
+        data[at : at + 4] = rng.choice((0, 1, -1, 2**31 - 1, -(2**31), 13, 10**6)).to_bytes(
+            4, "little", signed=True
+        )
     else:
         data = bytearray(damage_bytes(bytes(data[:64]), rng) + data[64:])
     path = folder / "damaged.bin"
@@ -220,11 +290,16 @@ CONTENT = {"package/model.bin": bytes(range(256)) * 40, "package/config.json": b
 
 def _zip(rng: random.Random, folder: Path) -> None:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+    with zipfile.ZipFile(
+        made, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    ) as archive:
         for name, content in CONTENT.items():
             archive.writestr(name, content)
         if rng.random() < 0.3:
-            archive.writestr(rng.choice(("../escaped", "/tmp/escaped", "package/../../escaped", "a\\..\\b")), b"x")
+            archive.writestr(
+                rng.choice(("../escaped", "/tmp/escaped", "package/../../escaped", "a\\..\\b")),
+                b"x",
+            )
     _take(folder / "archive.zip", made.getvalue(), rng, is_checked=True)
 
 
@@ -234,7 +309,15 @@ def _tar(rng: random.Random, folder: Path) -> None:
         for name, content in CONTENT.items():
             member = tarfile.TarInfo(rng.choice((name, name, name, f"./{name}", f"../{name}")))
             member.size = len(content)
-            member.type = rng.choice((tarfile.REGTYPE, tarfile.REGTYPE, tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.FIFOTYPE))
+            member.type = rng.choice(
+                (
+                    tarfile.REGTYPE,
+                    tarfile.REGTYPE,
+                    tarfile.REGTYPE,
+                    tarfile.SYMTYPE,
+                    tarfile.FIFOTYPE,
+                )
+            )
             member.linkname = "/etc/passwd" if member.type == tarfile.SYMTYPE else ""
             archive.addfile(member, io.BytesIO(content))
             if rng.random() < 0.2:
@@ -243,7 +326,9 @@ def _tar(rng: random.Random, folder: Path) -> None:
 
 
 def _take(path: Path, data: bytes, rng: random.Random, is_checked: bool) -> None:
-    """What comes out are the files that were asked for, of the right size and nowhere else; a .zip has checksums of its own."""
+    """What comes out are the files that were asked for, of the right size and nowhere else; a .zip
+    has checksums of its own.
+    """
     from attnlab.models.catalog.archives import take
 
     path.write_bytes(damage_bytes(data, rng) if rng.random() < 0.8 else data)
@@ -255,15 +340,26 @@ def _take(path: Path, data: bytes, rng: random.Random, is_checked: bool) -> None
     found = take(path, {name: len(content) for name, content in CONTENT.items()}, into)
     if any(file.is_symlink() or file.resolve().parent != into.resolve() for file in found.values()):
         raise Fault("escaped", f"{found}")
-    if escaped := {file for file in set(path.parent.parent.rglob("*")) - around if file.parent != into}:
+    if escaped := {
+        file for file in set(path.parent.parent.rglob("*")) - around if file.parent != into
+    }:
         raise Fault("escaped", f"{escaped}")
     contents = {name: file.read_bytes() for name, file in found.items()}
-    if any(len(content) != len(CONTENT[name]) for name, content in contents.items()) or is_checked and contents != CONTENT:
+    if (
+        any(len(content) != len(CONTENT[name]) for name, content in contents.items())
+        or is_checked
+        and contents != CONTENT
+    ):
         raise Fault("silent", f"{path.name} gave other files")
 
 
-@pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(FEW), id="few"),
+        pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow),
+    ],
+)
 def test_every_damaged_checkpoint_is_refused_or_sound(numbers, tmp_path):
     outcomes = workers.try_all("test_checkpoints", numbers, tmp_path)
     counts = workers.counted(outcomes)

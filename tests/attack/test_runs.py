@@ -1,4 +1,6 @@
-"""Damaged .nc files: each is refused with a sentence, or loads as the run that was saved, bit for bit."""
+"""Damaged .nc files: each is refused with a sentence, or loads as the run that was saved, bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -58,21 +60,42 @@ def damage_contents(path: Path, rng: random.Random) -> str:
     """Change a file as one who knows HDF5 would, and say what was changed."""
     import h5py
 
-    ways = (_change_word, _change_table, _drop, _reshape, _poison, _change_number, _link_elsewhere, _hide_storage, _claim_room)
+    ways = (
+        _change_word,
+        _change_table,
+        _drop,
+        _reshape,
+        _poison,
+        _change_number,
+        _link_elsewhere,
+        _hide_storage,
+        _claim_room,
+    )
     way = rng.choice(ways)
     with h5py.File(path, "r+") as file:
         return f"{way.__name__}: {way(file, rng)}"
 
 
 def _array(file: Any, rng: random.Random) -> str:
-    return rng.choice(sorted(name for name in file if file[name].dtype.kind == "f" and file[name].ndim and file[name].size))
+    return rng.choice(
+        sorted(
+            name
+            for name in file
+            if file[name].dtype.kind == "f" and file[name].ndim and file[name].size
+        )
+    )
 
 
 def _change_word(file: Any, rng: random.Random) -> str:
     name, value = rng.choice(WORDS), rng.choice(hostile_values()[1:-1])
     try:
         file.attrs[name] = value
-    except (TypeError, ValueError, OSError, OverflowError):            # HDF5 cannot hold it: a word that it can
+    except (
+        TypeError,
+        ValueError,
+        OSError,
+        OverflowError,
+    ):  # HDF5 cannot hold it: a word that it can
         value = file.attrs[name] = "banana"
     return f"{name} = {value!r:.60}"
 
@@ -104,8 +127,20 @@ def _reshape(file: Any, rng: random.Random) -> str:
     name = _array(file, rng)
     old = file[name][...]
     with np.errstate(all="ignore"):
-        new = rng.choice([old[..., :0], old[..., None], old.ravel(), old.astype("f4"), old.astype("i8"), np.float64(1.0),
-                          np.array([b"banana"]), old[..., ::-1], old.astype(complex), np.concatenate([old, old])])
+        new = rng.choice(
+            [
+                old[..., :0],
+                old[..., None],
+                old.ravel(),
+                old.astype("f4"),
+                old.astype("i8"),
+                np.float64(1.0),
+                np.array([b"banana"]),
+                old[..., ::-1],
+                old.astype(complex),
+                np.concatenate([old, old]),
+            ]
+        )
     del file[name]
     file[name] = new
     return f"{name} {old.shape} -> {np.shape(new)} {np.asarray(new).dtype}"
@@ -115,7 +150,7 @@ def _poison(file: Any, rng: random.Random) -> str:
     name = _array(file, rng)
     values = file[name][...]
     place = tuple(rng.randrange(length) for length in values.shape)
-    with np.errstate(over="ignore"):           # the marks of axes are in single precision
+    with np.errstate(over="ignore"):  # the marks of axes are in single precision
         values[place] = rng.choice((math.nan, math.inf, -math.inf, 1e308))
     file[name][...] = values
     return f"{name}{place} = {values[place]}"
@@ -125,7 +160,9 @@ def _change_number(file: Any, rng: random.Random) -> str:
     name = _array(file, rng)
     values = file[name][...]
     place = tuple(rng.randrange(length) for length in values.shape)
-    values[place] = values[place] * (1 + 2.0 ** -rng.randrange(1, 40)) + 2.0 ** -rng.randrange(20, 40)
+    values[place] = values[place] * (1 + 2.0 ** -rng.randrange(1, 40)) + 2.0 ** -rng.randrange(
+        20, 40
+    )
     file[name][...] = values
     return f"{name}{place} = {values[place]}"
 
@@ -135,8 +172,15 @@ def _link_elsewhere(file: Any, rng: random.Random) -> str:
 
     name = _array(file, rng)
     del file[name]
-    link = rng.choice((h5py.ExternalLink("/etc/passwd", "/"), h5py.ExternalLink("sound_0.nc", "states"), h5py.SoftLink("/"),
-                       h5py.SoftLink(f"/{name}"), h5py.SoftLink("/nowhere")))
+    link = rng.choice(
+        (
+            h5py.ExternalLink("/etc/passwd", "/"),
+            h5py.ExternalLink("sound_0.nc", "states"),
+            h5py.SoftLink("/"),
+            h5py.SoftLink(f"/{name}"),
+            h5py.SoftLink("/nowhere"),
+        )
+    )
     file[name] = link
     return f"{name} -> {link!r}"
 
@@ -164,7 +208,9 @@ def _claim_room(file: Any, rng: random.Random) -> str:
     name = _array(file, rng)
     axes = file[name].ndim
     del file[name]
-    file.create_dataset(name, (10**13 // 10 ** (3 * (axes - 1)), *[1000] * (axes - 1)), "f8", chunks=True)
+    file.create_dataset(
+        name, (10**13 // 10 ** (3 * (axes - 1)), *[1000] * (axes - 1)), "f8", chunks=True
+    )
     return name
 
 
@@ -173,20 +219,33 @@ def is_same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if is_dataclass(one):
-        return all(is_same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+        return all(
+            is_same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)
+        )
     if isinstance(one, np.ndarray):
         if one.dtype != other.dtype or one.shape != other.shape:
             return False
-        return one.tobytes() == other.tobytes() if one.dtype != object else one.tolist() == other.tolist()
+        return (
+            one.tobytes() == other.tobytes()
+            if one.dtype != object
+            else one.tolist() == other.tolist()
+        )
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(is_same(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            is_same(a, b) for a, b in zip(one, other, strict=True)
+        )
     return one == other or one != one and other != other
 
 
-@pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(FEW), id="few"),
+        pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow),
+    ],
+)
 def test_every_damaged_run_is_refused_or_the_same(numbers, tmp_path):
     outcomes = workers.try_all("test_runs", numbers, tmp_path)
     workers.assert_clean(outcomes)
@@ -200,7 +259,7 @@ def test_the_judge_sees_a_change(tmp_path):
 
     one, other = (run_spec(Spec.from_dict(SPECS[0])) for _ in range(2))
     stats = dict(one.stats)
-    object.__setattr__(other, "stats", stats)                           # seconds differ
+    object.__setattr__(other, "stats", stats)  # seconds differ
     assert is_same(one, other)
     states = np.array(other.states)
     states.ravel()[0] = np.nextafter(states.ravel()[0], 1)

@@ -1,4 +1,6 @@
-"""The harness itself: it sees a hang, a death, a traceback, a warning and a bad message, and goes on after each."""
+"""The harness itself: it sees a hang, a death, a traceback, a warning and a bad message, and goes
+on after each.
+"""
 
 from __future__ import annotations
 
@@ -48,5 +50,7 @@ def test_every_kind_of_outcome_is_told_from_the_others(tmp_path):
     numbers = sorted(first.values())
     assert set(first) == set(WAYS)
     outcomes = workers.try_all("test_workers", numbers, tmp_path, limit=8.0)
-    assert {number: one["outcome"] for number, one in outcomes.items()} == {number: expected[number] for number in numbers}
+    assert {number: one["outcome"] for number, one in outcomes.items()} == {
+        number: expected[number] for number in numbers
+    }
     assert len(list(workers.faults(outcomes))) == len(WAYS) - 2

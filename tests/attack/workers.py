@@ -1,4 +1,6 @@
-"""Run a corpus in processes of its own, with a time limit for each case: a case that hangs or kills its process is counted."""
+"""Run a corpus in processes of its own, with a time limit for each case: a case that hangs or kills
+its process is counted.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ class Worker:
         if not line:
             code = self.process.wait()
             self.stop()
-            return {"outcome": "death", "detail": f"the process ended with {code}: {self.said.read_text()[-400:]!r}"}
+            return {
+                "outcome": "death",
+                "detail": f"the process ended with {code}: {self.said.read_text()[-400:]!r}",
+            }
         return json.loads(line)
 
     def stop(self) -> None:
@@ -59,10 +64,17 @@ class Worker:
     def _start(self) -> None:
         script = Path(__file__).with_name("worker.py")
         with self.said.open("w") as said:
-            self.process = subprocess.Popen([sys.executable, str(script), self.module, str(self.folder)], text=True,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+            self.process = subprocess.Popen(
+                [sys.executable, str(script), self.module, str(self.folder)],
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+            )
         self.lines: queue.Queue[str] = queue.Queue()
-        self.reader = threading.Thread(target=self._read, args=(self.process.stdout, self.lines), daemon=True)
+        self.reader = threading.Thread(
+            target=self._read, args=(self.process.stdout, self.lines), daemon=True
+        )
         self.reader.start()
         ready = self.lines.get(timeout=START)
         assert ready == "ready\n", f"{self.module} did not start: {self.said.read_text()}"
@@ -71,11 +83,15 @@ class Worker:
     def _read(answers: Any, lines: queue.Queue[str]) -> None:
         for line in answers:
             lines.put(line)
-        lines.put("")                          # the end
+        lines.put("")  # the end
 
 
-def try_all(module: str, numbers: Iterable[int], folder: Path, limit: float = 90.0, processes: int = 1) -> Outcomes:
-    """{number: {"outcome", "detail"}} of all cases of a corpus, a module with `prepare(folder)` and `attempt(rng, folder)`."""
+def try_all(
+    module: str, numbers: Iterable[int], folder: Path, limit: float = 90.0, processes: int = 1
+) -> Outcomes:
+    """{number: {"outcome", "detail"}} of all cases of a corpus, a module with `prepare(folder)` and
+    `attempt(rng, folder)`.
+    """
     numbers = list(numbers)
 
     def some(first: int) -> list[tuple[int, dict[str, str]]]:

@@ -31,8 +31,12 @@ def test_what_a_token_sees_is_what_is_drawn(name):
     assert found.dtype == bool and np.array_equal(np.broadcast_to(found, (5, 5)), expected)
     # equal tokens: each attends in equal parts to those that it sees, compiled or not
     run = al.simulate(al.Weights(V=np.eye(2)), np.ones((5, 2)), times=[0.0], mask=words)
-    np.testing.assert_allclose(al.attention(run, at=0)[0], expected / expected.sum(axis=1, keepdims=True), rtol=1e-14)
+    np.testing.assert_allclose(
+        al.attention(run, at=0)[0], expected / expected.sum(axis=1, keepdims=True), rtol=1e-14
+    )
 
 
 def test_every_mask_is_drawn():
-    assert {words if isinstance(words, str) else words["name"] for words, _ in SEEN.values()} == set(AXES["mask"])
+    assert {
+        words if isinstance(words, str) else words["name"] for words, _ in SEEN.values()
+    } == set(AXES["mask"])

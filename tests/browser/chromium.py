@@ -1,7 +1,7 @@
 """A headless Chromium, driven over its own protocol with nothing but the standard library.
 
-It speaks on two pipes (--remote-debugging-pipe): JSON messages that end in a zero byte. Without a port there is nothing to
-collide with, and nothing that others could connect to.
+It speaks on two pipes (--remote-debugging-pipe): JSON messages that end in a zero byte. Without a
+port there is nothing to collide with, and nothing that others could connect to.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ OPTIONS = (
 )  # fmt: skip
 PATIENCE = 60.0
 
-# The browser reads from descriptor 3 and writes to 4: put the pipes there, by way of numbers that cannot be in the way.
+# The browser reads from descriptor 3 and writes to 4: put the pipes there, by way of numbers that
+# cannot be in the way.
 WRAPPER = """
 import fcntl, os, sys
 reads, writes = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 64) for number in sys.argv[1:3])
@@ -45,12 +46,16 @@ def find_chromium() -> str | None:
 class Visit:
     """What happened while a page was looked at."""
 
-    requests: list[str] = field(default_factory=list)       # every address that was asked for
-    complaints: list[str] = field(default_factory=list)     # console messages, exceptions, failed requests
+    requests: list[str] = field(default_factory=list)  # every address that was asked for
+    complaints: list[str] = field(
+        default_factory=list
+    )  # console messages, exceptions, failed requests
     scroll_width: int = 0
-    width: int = 0                                          # of the window, without its scroll bar
-    images: list[int] = field(default_factory=list)         # natural widths; 0 is a broken image
-    too_wide: list[str] = field(default_factory=list)       # elements that reach beyond the page outside of a box that scrolls
+    width: int = 0  # of the window, without its scroll bar
+    images: list[int] = field(default_factory=list)  # natural widths; 0 is a broken image
+    too_wide: list[str] = field(
+        default_factory=list
+    )  # elements that reach beyond the page outside of a box that scrolls
     text: str = ""
     screenshot: bytes = b""
 
@@ -78,15 +83,30 @@ class Chromium:
         assert path is not None
         their_in, self._out = os.pipe()
         self._in, their_out = os.pipe()
-        command = [sys.executable, "-c", WRAPPER, str(their_in), str(their_out), path, *OPTIONS, f"--user-data-dir={profile}"]
+        command = [
+            sys.executable,
+            "-c",
+            WRAPPER,
+            str(their_in),
+            str(their_out),
+            path,
+            *OPTIONS,
+            f"--user-data-dir={profile}",
+        ]
         self._process = subprocess.Popen(
-            command, pass_fds=(their_in, their_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
+            command,
+            pass_fds=(their_in, their_out),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(their_in)
         os.close(their_out)
         self._rest, self._number, self._events = b"", 0, []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.tell(f"{domain}.enable")
 
@@ -108,22 +128,38 @@ class Chromium:
 
     def visit(self, address: str, width: int, height: int = 900) -> Visit:
         """Open an address in a window of that width, and say what happened."""
-        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.tell(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         self._events.clear()
         failed = self.tell("Page.navigate", url=address).get("errorText")
         assert not failed, failed
         self._until("Page.loadEventFired")
         self._settle(0.5)
-        seen = Visit(**json.loads(self.tell("Runtime.evaluate", expression=LOOK)["result"]["value"]))
+        seen = Visit(
+            **json.loads(self.tell("Runtime.evaluate", expression=LOOK)["result"]["value"])
+        )
         for event in self._events:
             name, about = event["method"], event["params"]
             if name == "Network.requestWillBeSent":
                 seen.requests.append(about["request"]["url"])
-            elif name in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed"):
+            elif name in (
+                "Runtime.consoleAPICalled",
+                "Runtime.exceptionThrown",
+                "Log.entryAdded",
+                "Network.loadingFailed",
+            ):
                 seen.complaints.append(f"{name}: {json.dumps(about)[:500]}")
         size = self.tell("Page.getLayoutMetrics")["cssContentSize"]
-        picture = self.tell("Page.captureScreenshot", captureBeyondViewport=True,
-                            clip={"x": 0, "y": 0, "width": width, "height": min(size["height"], 16000), "scale": 1})
+        picture = self.tell(
+            "Page.captureScreenshot",
+            captureBeyondViewport=True,
+            clip={"x": 0, "y": 0, "width": width, "height": min(size["height"], 16000), "scale": 1},
+        )
         seen.screenshot = base64.b64decode(picture["data"])
         return seen
 
@@ -134,7 +170,9 @@ class Chromium:
     def ask(self, method: str, session: str | None = None, **about: Any) -> dict[str, Any]:
         """A message, and its answer; events that come meanwhile are kept."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": about} | ({"sessionId": session} if session else {})
+        message = {"id": self._number, "method": method, "params": about} | (
+            {"sessionId": session} if session else {}
+        )
         self._send(message)
         until = time.monotonic() + PATIENCE
         while True:

@@ -20,7 +20,9 @@ def browser_tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @pytest.fixture
 def tab(browser_tab: Tab) -> Iterator[Tab]:
-    """A tab to act on. What a test made it prefer, see or run before pages is taken back at the end."""
+    """A tab to act on. What a test made it prefer, see or run before pages is taken back at the
+    end.
+    """
     yield browser_tab
     browser_tab.prefer()
     browser_tab.see_as()

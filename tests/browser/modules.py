@@ -1,4 +1,6 @@
-"""JavaScript modules of the explorer in a page of their own, so that tests can call what they export."""
+"""JavaScript modules of the explorer in a page of their own, so that tests can call what they
+export.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,17 @@ from attnlab.explorer.join import join_script
 
 
 def open_modules(tab: Tab, folder: Path, *names: str, before: str = "") -> Tab:
-    """Open a page in which window.NAME holds what web/NAME.js exports; `before` is a script that runs first."""
+    """Open a page in which window.NAME holds what web/NAME.js exports; `before` is a script that
+    runs first.
+    """
     scripts = [before, *(join_script(f"{name}.js", expose_as=name) for name in names)]
-    escaped = "".join("<script>" + script.replace("</", "<\\/") + "</script>\n" for script in scripts if script)
+    escaped = "".join(
+        "<script>" + script.replace("</", "<\\/") + "</script>\n" for script in scripts if script
+    )
     page = folder / f"{'_'.join(names)}.html"
-    page.write_text(f"<!DOCTYPE html><meta charset='utf-8'><title>modules</title>\n{escaped}", encoding="utf-8")
+    page.write_text(
+        f"<!DOCTYPE html><meta charset='utf-8'><title>modules</title>\n{escaped}", encoding="utf-8"
+    )
     tab.open(page.as_uri())
     assert tab.complaints == [], tab.complaints
     return tab
@@ -34,9 +42,13 @@ window.record = async (spec, options) => plain(await (window.one ??= make()).rec
 
 
 def open_engine(tab: Tab, folder: Path, before: str = "") -> Tab:
-    """Open a page with the engine and its worker; make() returns an Engine, record(spec) a recording that JSON can hold."""
+    """Open a page with the engine and its worker; make() returns an Engine, record(spec) a
+    recording that JSON can hold.
+    """
     source = json.dumps(join_script("worker.js")).replace("</", "<\\/")
-    return open_modules(tab, folder, "engine", before=f"{before}; window.workerSource = {source};{HELPERS}")
+    return open_modules(
+        tab, folder, "engine", before=f"{before}; window.workerSource = {source};{HELPERS}"
+    )
 
 
 def module_page(*names: str):

@@ -1,7 +1,8 @@
-"""A host for al.Explorer without Jupyter: a page with a model as anywidget gives it, and the wire between it and Python.
+"""A host for al.Explorer without Jupyter: a page with a model as anywidget gives it, and the wire
+between it and Python.
 
-The page keeps what it says to Python, and Python keeps what it says to the page; `Notebook.carry` hands both over. So a test
-sees what goes over the wire, and nothing goes over it unseen.
+The page keeps what it says to Python, and Python keeps what it says to the page; `Notebook.carry`
+hands both over. So a test sees what goes over the wire, and nothing goes over it unseen.
 """
 
 from __future__ import annotations
@@ -62,9 +63,19 @@ window.end = (id) => ends[id]();
 class Wire(comm.base_comm.BaseComm):
     """The comm of a widget without a kernel: it keeps what Python says."""
 
-    def publish_msg(self, msg_type: str, data: Any = None, metadata: Any = None, buffers: Any = None, **keys: Any) -> None:
+    def publish_msg(
+        self,
+        msg_type: str,
+        data: Any = None,
+        metadata: Any = None,
+        buffers: Any = None,
+        **keys: Any,
+    ) -> None:
         """Keep a message, as the text that would be sent."""
-        self.said = [*getattr(self, "said", []), json.loads(json.dumps({"type": msg_type, "data": data}, allow_nan=False))]
+        self.said = [
+            *getattr(self, "said", []),
+            json.loads(json.dumps({"type": msg_type, "data": data}, allow_nan=False)),
+        ]
 
 
 class Notebook(Screen):

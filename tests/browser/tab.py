@@ -1,4 +1,6 @@
-"""A Chromium tab for tests of the explorer: evaluate JavaScript, wait, and use mouse, wheel, fingers and keys."""
+"""A Chromium tab for tests of the explorer: evaluate JavaScript, wait, and use mouse, wheel,
+fingers and keys.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any
 
 from chromium import Chromium
 
-COMPLAINTS = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed")
+COMPLAINTS = (
+    "Runtime.consoleAPICalled",
+    "Runtime.exceptionThrown",
+    "Log.entryAdded",
+    "Network.loadingFailed",
+)
 KEYS = {
     "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34,
     "Enter": 13, "Escape": 27, "Tab": 9, "Backspace": 8, "Delete": 46, " ": 32,
@@ -31,11 +38,30 @@ class Tab(Chromium):
         super().__init__(profile)
         self._scripts: list[str] = []
 
-    def open(self, address: str, width: int = 1280, height: int = 820, *, scale: float = 1.0, is_phone: bool = False) -> None:
-        """Open an address and wait until it has loaded. What earlier pages asked for and complained about is forgotten."""
-        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone)
+    def open(
+        self,
+        address: str,
+        width: int = 1280,
+        height: int = 820,
+        *,
+        scale: float = 1.0,
+        is_phone: bool = False,
+    ) -> None:
+        """Open an address and wait until it has loaded. What earlier pages asked for and complained
+        about is forgotten.
+        """
+        self.tell(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=is_phone,
+        )
         self.tell("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-        for page in ("about:blank", address):               # an address that differs in its fragment only would not load again
+        for page in (
+            "about:blank",
+            address,
+        ):  # an address that differs in its fragment only would not load again
             self._events.clear()
             failed = self.tell("Page.navigate", url=page).get("errorText")
             assert not failed, failed
@@ -46,24 +72,42 @@ class Tab(Chromium):
         until = time.monotonic() + patience
         self._number += 1
         number = self._number
-        about = {"expression": expression, "awaitPromise": True, "returnByValue": True, "userGesture": True}
-        self._send({"id": number, "method": "Runtime.evaluate", "params": about, "sessionId": self._session})
+        about = {
+            "expression": expression,
+            "awaitPromise": True,
+            "returnByValue": True,
+            "userGesture": True,
+        }
+        self._send(
+            {
+                "id": number,
+                "method": "Runtime.evaluate",
+                "params": about,
+                "sessionId": self._session,
+            }
+        )
         while (answer := self._read(until)).get("id") != number:
             pass
         assert "error" not in answer, answer["error"]
         result = answer["result"]
         if problem := result.get("exceptionDetails"):
             thrown = problem.get("exception", {})
-            raise JavaScriptError(thrown.get("description") or str(thrown.get("value", problem.get("text"))))
+            raise JavaScriptError(
+                thrown.get("description") or str(thrown.get("value", problem.get("text")))
+            )
         return result["result"].get("value")
 
     def call(self, function: str, *arguments: Any, patience: float = 60.0) -> Any:
-        """What a JavaScript function returns, or its promise resolves to, for arguments that JSON can hold."""
+        """What a JavaScript function returns, or its promise resolves to, for arguments that JSON
+        can hold.
+        """
         words = ", ".join(json.dumps(argument) for argument in arguments)
         return self.evaluate(f"({function})({words})", patience=patience)
 
     def wait_until(self, expression: str, *, patience: float = 10.0) -> Any:
-        """Wait until an expression is true, in real time, and return its value; an AssertionError where it never is."""
+        """Wait until an expression is true, in real time, and return its value; an AssertionError
+        where it never is.
+        """
         until = time.monotonic() + patience
         while not (value := self.evaluate(expression)):
             assert time.monotonic() < until, f"Not true within {patience:g} s: {expression}"
@@ -79,7 +123,11 @@ class Tab(Chromium):
     def requests(self) -> list[str]:
         """Every address that was asked for since the page was opened."""
         self._settle(0.0)
-        return [event["params"]["request"]["url"] for event in self._events if event["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"]
+            for event in self._events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
 
     @property
     def complaints(self) -> list[str]:
@@ -93,7 +141,13 @@ class Tab(Chromium):
         options: dict[str, Any] = {}
         if whole_page:
             size = self.tell("Page.getLayoutMetrics")["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1}
+            clip = {
+                "x": 0,
+                "y": 0,
+                "width": size["width"],
+                "height": min(size["height"], 16000),
+                "scale": 1,
+            }
             options = {"captureBeyondViewport": True, "clip": clip}
         picture = base64.b64decode(self.tell("Page.captureScreenshot", **options)["data"])
         if path is not None:
@@ -102,17 +156,25 @@ class Tab(Chromium):
 
     # ---- how the page is seen, and what runs before it
     def prefer(self, **features: str) -> None:
-        """Emulate media features: prefer(prefers_color_scheme="dark", prefers_reduced_motion="reduce"); none: as they are."""
-        chosen = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        """Emulate media features: prefer(prefers_color_scheme="dark",
+        prefers_reduced_motion="reduce"); none: as they are.
+        """
+        chosen = [
+            {"name": name.replace("_", "-"), "value": value} for name, value in features.items()
+        ]
         self.tell("Emulation.setEmulatedMedia", media="", features=chosen)
 
     def see_as(self, kind: str = "none") -> None:
-        """Emulate a vision: achromatopsia, protanopia, deuteranopia, tritanopia, blurredVision, or none."""
+        """Emulate a vision: achromatopsia, protanopia, deuteranopia, tritanopia, blurredVision, or
+        none.
+        """
         self.tell("Emulation.setEmulatedVisionDeficiency", type=kind)
 
     def run_before_load(self, script: str) -> None:
         """Run a script in every page from now on before its own; forget_scripts() ends that."""
-        self._scripts.append(self.tell("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"])
+        self._scripts.append(
+            self.tell("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
+        )
 
     def forget_scripts(self) -> None:
         """End what run_before_load began."""
@@ -122,7 +184,10 @@ class Tab(Chromium):
 
     def allow_clipboard(self) -> None:
         """Let pages read and write the clipboard without asking."""
-        self.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        self.ask(
+            "Browser.grantPermissions",
+            permissions=["clipboardReadWrite", "clipboardSanitizedWrite"],
+        )
 
     # ---- hands
     def move(self, x: float, y: float, *, held: bool = False) -> None:
@@ -144,12 +209,18 @@ class Tab(Chromium):
         """Let the left button go."""
         self._mouse("mouseReleased", x, y, button="left", clickCount=1)
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float], *, moves: int = 10) -> None:
+    def drag(
+        self, start: tuple[float, float], end: tuple[float, float], *, moves: int = 10
+    ) -> None:
         """Press at `start`, move to `end`, let go."""
         self.press_button(*start)
         for step in range(1, moves + 1):
             part = step / moves
-            self.move(start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1]), held=True)
+            self.move(
+                start[0] + part * (end[0] - start[0]),
+                start[1] + part * (end[1] - start[1]),
+                held=True,
+            )
         self.release_button(*end)
 
     def wheel(self, x: float, y: float, down: float) -> None:
@@ -158,7 +229,9 @@ class Tab(Chromium):
 
     def touch(self, kind: str, *points: tuple[float, float]) -> None:
         """Fingers: kind is touchStart, touchMove or touchEnd (without points)."""
-        self.tell("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x, y in points])
+        self.tell(
+            "Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x, y in points]
+        )
 
     def press(self, key: str, *modifiers: str) -> None:
         """Press and release a key: press("ArrowRight"), press("r"), press("Tab", "shift")."""
@@ -166,7 +239,12 @@ class Tab(Chromium):
         held = sum(MODIFIERS[name] for name in modifiers)
         code = KEYS.get(key, ord(key.upper()) if len(key) == 1 else 0)
         about = {"key": key, "code": _code(key), "windowsVirtualKeyCode": code, "modifiers": held}
-        self.tell("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **({"text": text} if text else {}), **about)
+        self.tell(
+            "Input.dispatchKeyEvent",
+            type="keyDown" if text else "rawKeyDown",
+            **({"text": text} if text else {}),
+            **about,
+        )
         self.tell("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def type(self, text: str) -> None:

@@ -1,4 +1,6 @@
-"""The address: everything of a state goes there and back to the bit, and nothing a stranger writes breaks the page."""
+"""The address: everything of a state goes there and back to the bit, and nothing a stranger writes
+breaks the page.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 from modules import open_modules
 from tab import Tab
 
-VIEW = {"t": 0.4, "frame": "limit", "camera": [0.6, 0.3, 1.0], "show": ["trails", "hull"], "selected": [], "theme": "auto"}
+VIEW = {
+    "t": 0.4,
+    "frame": "limit",
+    "camera": [0.6, 0.3, 1.0],
+    "show": ["trails", "hull"],
+    "selected": [],
+    "theme": "auto",
+}
 FALLBACK = {
     "version": 1, "preset": "late",
     "spec": {"weights": {"family": "spectrum", "eigenvalues": [1.0, 0.9, -0.5], "basis": "identity"}, "dynamics": {"beta": 2.0},
@@ -46,9 +55,16 @@ def state_of(made) -> dict:
     if isinstance(made, dict):
         return made
     weights, start, solve, dynamics = made
-    return {"version": 1, "spec": {"weights": weights, "start": start, "solve": solve,
-                                   **({"dynamics": dynamics} if dynamics else {})},
-            "view": VIEW}
+    return {
+        "version": 1,
+        "spec": {
+            "weights": weights,
+            "start": start,
+            "solve": solve,
+            **({"dynamics": dynamics} if dynamics else {}),
+        },
+        "view": VIEW,
+    }
 
 
 @pytest.fixture
@@ -59,42 +75,68 @@ def page(tab: Tab, tmp_path):
 @pytest.mark.parametrize("name", STATES)
 def test_everything_goes_there_and_back(page, name):
     state = state_of(STATES[name])
-    both = "(state, fallback) => {const text = address.writeAddress(state); return [text, address.readAddress(text, fallback)];}"
+    both = (
+        "(state, fallback) => {const text = address.writeAddress(state); return [text,"
+        " address.readAddress(text, fallback)];}"
+    )
     found = page.call(both, state, FALLBACK)
     assert found[1]["complaints"] == []
     assert found[1]["state"] == state
     assert '"' not in found[0] and " " not in found[0]
     # the browser itself keeps it
-    assert page.call("(text) => { location.hash = text; return location.hash; }", found[0]) == f"#{found[0]}"
+    assert (
+        page.call("(text) => { location.hash = text; return location.hash; }", found[0])
+        == f"#{found[0]}"
+    )
 
 
 def test_signs_of_zero_survive(page):
     state = state_of(STATES["numbers"])
-    text = page.call("state => { state.spec.start.moved = {1: [-0, 0]}; return address.writeAddress(state); }", state)
-    assert page.call("(text, f) => Object.is(address.readAddress(text, f).state.spec.start.moved[1][0], -0)", text, FALLBACK)
+    text = page.call(
+        "state => { state.spec.start.moved = {1: [-0, 0]}; return address.writeAddress(state); }",
+        state,
+    )
+    assert page.call(
+        "(text, f) => Object.is(address.readAddress(text, f).state.spec.start.moved[1][0], -0)",
+        text,
+        FALLBACK,
+    )
 
 
 def test_the_address_can_be_read_by_people(page):
     state = copy.deepcopy(FALLBACK)
     state["spec"]["start"]["moved"] = {"5": [1.245, 1.917, 0]}
-    assert page.call("state => address.writeAddress(state)", state) == (
-        "preset=late&weights.family=spectrum&weights.eigenvalues=1,0.9,-0.5&weights.basis=identity&dynamics.beta=2"
+    assert (
+        page.call("state => address.writeAddress(state)", state)
+        == "preset=late&weights.family=spectrum&weights.eigenvalues=1,0.9,-0.5&weights.basis=identity&dynamics.beta=2"
         "&start.law=uniform_cube&start.n=30&start.d=3&start.low=-5&start.high=5&start.rng=4&start.moved.5=1.245,1.917,0"
-        "&solve.t_end=26&view.t=inf&view.frame=limit&view.camera=0.6,0.3,1&view.show=trails,hull&view.selected=3,4&view.theme=dark")
+        "&solve.t_end=26&view.t=inf&view.frame=limit&view.camera=0.6,0.3,1&view.show=trails,hull&view.selected=3,4&view.theme=dark"
+    )
 
 
 def read(page, text: str, presets=()):
     before = page.evaluate("JSON.stringify(Object.getOwnPropertyNames(Object.prototype))")
-    found = page.call("(text, fallback, presets) => address.readAddress(text, fallback, presets)", text, FALLBACK, list(presets))
+    found = page.call(
+        "(text, fallback, presets) => address.readAddress(text, fallback, presets)",
+        text,
+        FALLBACK,
+        list(presets),
+    )
     assert page.evaluate("JSON.stringify(Object.getOwnPropertyNames(Object.prototype))") == before
     return found["state"], found["complaints"]
 
 
 def test_what_is_not_said_stays(page):
-    state, complaints = read(page, "#weights.eigenvalues=1,0.9,-0.5&dynamics.beta=4&view.t=0.4&start.moved.5=1.245,1.917,0")
+    state, complaints = read(
+        page,
+        "#weights.eigenvalues=1,0.9,-0.5&dynamics.beta=4&view.t=0.4&start.moved.5=1.245,1.917,0",
+    )
     assert complaints == [] and state["view"] == {**FALLBACK["view"], "t": 0.4}
-    assert state["spec"] == {**FALLBACK["spec"], "dynamics": {"beta": 4},
-                             "start": {**FALLBACK["spec"]["start"], "moved": {"5": [1.245, 1.917, 0]}}}
+    assert state["spec"] == {
+        **FALLBACK["spec"],
+        "dynamics": {"beta": 4},
+        "start": {**FALLBACK["spec"]["start"], "moved": {"5": [1.245, 1.917, 0]}},
+    }
     assert read(page, "") == (FALLBACK, []) and read(page, "#") == (FALLBACK, [])
 
 
@@ -153,23 +195,39 @@ def test_a_spoiled_address_is_a_sentence_and_a_working_state(page, text, key):
             assert state["view"]["t"] == 0.25 and state["spec"]["dynamics"]["beta"] == 3
         if key not in ("version 2", None):
             rest = {**FALLBACK["spec"], "dynamics": state["spec"]["dynamics"]}
-            assert state["spec"] == rest and state["view"] == {**FALLBACK["view"], "t": state["view"]["t"]}
+            assert state["spec"] == rest and state["view"] == {
+                **FALLBACK["view"],
+                "t": state["view"]["t"],
+            }
     assert page.evaluate("({}).polluted === undefined && Array.prototype.polluted === undefined")
 
 
 def test_a_spec_that_cannot_run_is_replaced(page):
     check = "spec => { if (!(spec.start.n > 0)) throw new Error('The start needs n.'); }"
-    found = page.call(f"(text, f) => address.readAddress(text, f, [], {check})",
-                      "#weights.family=identity&start.law=normal&view.t=3", FALLBACK)
-    assert found == {"state": {**FALLBACK, "view": {**FALLBACK["view"], "t": 3}},
-                     "complaints": ["The run in the address cannot be shown. The start needs n."]}
+    found = page.call(
+        f"(text, f) => address.readAddress(text, f, [], {check})",
+        "#weights.family=identity&start.law=normal&view.t=3",
+        FALLBACK,
+    )
+    assert found == {
+        "state": {**FALLBACK, "view": {**FALLBACK["view"], "t": 3}},
+        "complaints": ["The run in the address cannot be shown. The start needs n."],
+    }
 
 
 def test_no_text_makes_it_throw_or_grow(page):
-    """Random damage to real addresses, and floods: always a state within bounds, and few complaints."""
+    """Random damage to real addresses, and floods: always a state within bounds, and few
+    complaints.
+    """
     chance = random.Random(0)
-    texts = ["#" + "a=1&" * 100_000, "#" + "x" * 500_000, "#start.x=" + "[" * 100_000, "#weights.V=" + "[1," * 5_000,
-             "#start.moved.1=" + "1," * 50_000, "#" + "&".join(f"start.moved.{k}=1,2,3" for k in range(2500))]
+    texts = [
+        "#" + "a=1&" * 100_000,
+        "#" + "x" * 500_000,
+        "#start.x=" + "[" * 100_000,
+        "#weights.V=" + "[1," * 5_000,
+        "#start.moved.1=" + "1," * 50_000,
+        "#" + "&".join(f"start.moved.{k}=1,2,3" for k in range(2500)),
+    ]
     for made in STATES.values():
         whole = page.call("state => address.writeAddress(state)", state_of(made))
         for _ in range(40):
@@ -177,14 +235,25 @@ def test_no_text_makes_it_throw_or_grow(page):
             for _ in range(chance.randint(1, 6)):
                 letters[chance.randrange(len(letters))] = chance.choice("&=,.[]-+ie019%#xn\u202e")
             texts.append("".join(letters))
-    found = page.call("(texts, f) => texts.map(text => address.readAddress(text, f))", texts, FALLBACK)
+    found = page.call(
+        "(texts, f) => texts.map(text => address.readAddress(text, f))", texts, FALLBACK
+    )
     for one in found:
-        assert len(one["complaints"]) <= 7 and all(isinstance(words, str) for words in one["complaints"])
+        assert len(one["complaints"]) <= 7 and all(
+            isinstance(words, str) for words in one["complaints"]
+        )
         start = one["state"]["spec"]["start"]
-        assert start.get("n", 1) <= 2000 and len(start.get("x", [])) <= 2000 and start.get("d", 3) <= 3
-        assert set(one["state"]) <= {"version", "preset", "spec", "view"} and set(one["state"]["view"]) == set(VIEW)
+        assert (
+            start.get("n", 1) <= 2000 and len(start.get("x", [])) <= 2000 and start.get("d", 3) <= 3
+        )
+        assert set(one["state"]) <= {"version", "preset", "spec", "view"} and set(
+            one["state"]["view"]
+        ) == set(VIEW)
         assert len(start.get("moved", {})) <= start.get("n", 2000)
         assert json.dumps(one)
     assert any(one["complaints"] for one in found)
     for value in (None, 3, {}, []):
-        assert page.call("(value, f) => address.readAddress(value, f)", value, FALLBACK)["state"] == FALLBACK
+        assert (
+            page.call("(value, f) => address.readAddress(value, f)", value, FALLBACK)["state"]
+            == FALLBACK
+        )

@@ -1,4 +1,6 @@
-"""Copies: attnlab runs TOML and Python that a page writes, from the same start to the bit, to the same certified count."""
+"""Copies: attnlab runs TOML and Python that a page writes, from the same start to the bit, to the
+same certified count.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def spec_dict(name: str, moved: bool) -> dict:
     if moved:
         d = spec["start"]["d"]
         places = {token: place[:d] for token, place in MOVED.items()}
-        if spec.get("dynamics", {}).get("geometry") == "sphere":                # on the sphere, to the last digit
+        if spec.get("dynamics", {}).get("geometry") == "sphere":  # on the sphere, to the last digit
             places = {token: (np.array([0.6, -0.8, 0.0][:d])).tolist() for token in places}
         spec["start"] = {**spec["start"], "moved": places}
     return spec
@@ -54,7 +56,9 @@ def test_the_copied_python_has_the_same_spec(page, name):
     compile(text, "copied", "exec")
     found = re.search(r"spec = al.Spec.from_json\(r'''(.*?)'''\)", text, re.DOTALL)[1]
     spec = al.Spec.from_json(found)
-    assert resolve(spec).x0.tobytes() == resolve(al.Spec.from_dict(spec_dict(name, True))).x0.tobytes()
+    assert (
+        resolve(spec).x0.tobytes() == resolve(al.Spec.from_dict(spec_dict(name, True))).x0.tobytes()
+    )
 
 
 @pytest.mark.parametrize("name", ["boolean", "late", "causal", "collapse"])
@@ -63,7 +67,10 @@ def test_the_copied_python_runs(page, name, tmp_path, monkeypatch, capsys):
     names: dict = {}
     exec(page.call("spec => copies.asPython(spec)", presets[name].spec.to_dict()), names)
     stored = stored_limits()[name]["limit"]
-    assert names["limit"].count == stored["count"] and names["limit"].labels.tolist() == stored["labels"]
+    assert (
+        names["limit"].count == stored["count"]
+        and names["limit"].labels.tolist() == stored["labels"]
+    )
     assert names["run"].n == len(stored["labels"]) and (tmp_path / "run.png").stat().st_size > 5000
     assert "Certified" in capsys.readouterr().out
 
@@ -71,31 +78,51 @@ def test_the_copied_python_runs(page, name, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("name", STATES)
 def test_every_kind_of_value_survives(page, name):
     given = state_of(STATES[name])["spec"]
-    for text, read in ((page.call("spec => copies.asToml(spec)", given), al.Spec.from_toml),
-                       (page.call("spec => copies.asPython(spec)", given).split("'''")[1], al.Spec.from_json)):
+    for text, read in (
+        (page.call("spec => copies.asToml(spec)", given), al.Spec.from_toml),
+        (page.call("spec => copies.asPython(spec)", given).split("'''")[1], al.Spec.from_json),
+    ):
         assert read(text).to_dict() == given
-    assert al.Spec.from_dict(given).digest() == al.Spec.from_toml(page.call("spec => copies.asToml(spec)", given)).digest()
+    assert (
+        al.Spec.from_dict(given).digest()
+        == al.Spec.from_toml(page.call("spec => copies.asToml(spec)", given)).digest()
+    )
 
 
 def test_layers_and_signs(page):
-    spec = {"weights": {"family": "identity"}, "start": {"law": "given", "x": [[-0.0, 1.0]]}, "solve": {"layers": 3, "dt": 0.5}}
+    spec = {
+        "weights": {"family": "identity"},
+        "start": {"law": "given", "x": [[-0.0, 1.0]]},
+        "solve": {"layers": 3, "dt": 0.5},
+    }
     text = page.call("spec => { spec.start.x[0][0] = -0; return copies.asToml(spec); }", spec)
     assert np.signbit(resolve(al.Spec.from_toml(text)).x0[0, 0])
     text = page.call("spec => { spec.start.x[0][0] = -0; return copies.asPython(spec); }", spec)
-    assert "dt=0.5" in text and np.signbit(resolve(al.Spec.from_json(text.split("'''")[1])).x0[0, 0])
+    assert "dt=0.5" in text and np.signbit(
+        resolve(al.Spec.from_json(text.split("'''")[1])).x0[0, 0]
+    )
 
 
 def test_words_stay_words(page):
     """A word of a stranger cannot end the string that it stands in."""
     word = "it's '''; import os \\ \" \n \x7f é"
-    spec = {"weights": {"family": word}, "start": {"law": "x"}, "solve": {"t_end": 1}, "observe": [word]}
+    spec = {
+        "weights": {"family": word},
+        "start": {"law": "x"},
+        "solve": {"t_end": 1},
+        "observe": [word],
+    }
     assert al.Spec.from_toml(page.call("spec => copies.asToml(spec)", spec)).to_dict() == spec
     text = page.call("spec => copies.asPython(spec)", spec)
     assert al.Spec.from_json(text.split("'''")[1]).to_dict() == spec and text.count("'''") == 2
 
 
 def test_a_recording_without_matrices_has_nothing_to_copy(page):
-    spec = {"weights": {"family": "given", "d": 384}, "start": {"law": "given", "n": 16, "d": 384}, "solve": {"t_end": 5}}
+    spec = {
+        "weights": {"family": "given", "d": 384},
+        "start": {"law": "given", "n": 16, "d": 384},
+        "solve": {"t_end": 5},
+    }
     for copy in ("asToml", "asPython"):
         with pytest.raises(JavaScriptError, match="came without its matrices"):
             page.call(f"spec => copies.{copy}(spec)", spec)

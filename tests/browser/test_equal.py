@@ -1,4 +1,6 @@
-"""When two Specs are the same run: values count, not texts; a certified limit must vanish when anything else changes."""
+"""When two Specs are the same run: values count, not texts; a certified limit must vanish when
+anything else changes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def test_equal_and_different(page):
     assert page.call(same, SPEC, [SPEC, *SAME]) == [[True, True]] * (1 + len(SAME))
     assert page.call(same, SPEC, OTHER) == [[False, False]] * len(OTHER)
     start = {**SPEC["start"], "rng": 0}
-    with_zero, without = ({**SPEC, "start": table} for table in (start, {key: start[key] for key in start if key != "rng"}))
+    with_zero, without = (
+        {**SPEC, "start": table}
+        for table in (start, {key: start[key] for key in start if key != "rng"})
+    )
     assert page.call(same, with_zero, [without]) == [[True, True]]
 
 
@@ -56,10 +61,18 @@ def test_moved_tokens_count(page):
 
 
 def test_layers_have_their_clock(page):
-    two, three, other = (changed("solve.layers", 2), changed("solve.layers", 3), {**SPEC, "solve": {"layers": 3, "dt": 0.5}})
-    assert page.call("(a, b) => equal.isSameSpec(a, b)", two, three)                  # the limit is that of infinitely many
+    two, three, other = (
+        changed("solve.layers", 2),
+        changed("solve.layers", 3),
+        {**SPEC, "solve": {"layers": 3, "dt": 0.5}},
+    )
+    assert page.call(
+        "(a, b) => equal.isSameSpec(a, b)", two, three
+    )  # the limit is that of infinitely many
     assert not page.call("(a, b) => equal.isSameSpec(a, b)", three, other)
-    assert page.call("(a, b) => equal.isSameSpec(a, b)", three, {**SPEC, "solve": {"layers": 3, "dt": 1}})
+    assert page.call(
+        "(a, b) => equal.isSameSpec(a, b)", three, {**SPEC, "solve": {"layers": 3, "dt": 1}}
+    )
 
 
 def test_the_defaults_are_those_of_python():
@@ -77,12 +90,18 @@ def test_the_defaults_are_those_of_python():
     block = re.search(r"const DEFAULTS = (\{.*?\n\});", (WEB / "equal.js").read_text(), re.DOTALL)
     text = re.sub(r"(\w+):", r'"\1":', block[1].replace("'", '"'))
     table = json.loads(re.sub(r",(\s*})", r"\1", text))
-    functions = {"dynamics": simulate} | {name: start_laws[name] for name in start_laws} | {
-        name: weights_families[name] for name in ("identity", "spectrum")}
+    functions = (
+        {"dynamics": simulate}
+        | {name: start_laws[name] for name in start_laws}
+        | {name: weights_families[name] for name in ("identity", "spectrum")}
+    )
     assert set(table) == set(functions) - {"given"}
     for name, defaults in table.items():
-        found = {key: one.default for key, one in inspect.signature(functions[name]).parameters.items()
-                 if one.default is not one.empty and one.default is not None or key == "rng"}
+        found = {
+            key: one.default
+            for key, one in inspect.signature(functions[name]).parameters.items()
+            if one.default is not one.empty and one.default is not None or key == "rng"
+        }
         found = {key: 0 if key == "rng" else value for key, value in found.items()}
         known = {key: option_defaults()[key] for key in defaults} if name == "dynamics" else found
         assert defaults == known, name

@@ -25,13 +25,26 @@ EVALUATE = """({ n, d, heads, beta, kernel, isCausal, isSphere, y, exponent, aga
 
 def evaluate(page, dynamics: al.Dynamics, x: np.ndarray, exponent: int = 0, again: int = 1) -> dict:
     n, d = x.shape
-    heads = [{"M": M.tolist(), "V": V.tolist()} for M, V in zip(dynamics.weights.M, dynamics.weights.full_V, strict=True)]
+    heads = [
+        {"M": M.tolist(), "V": V.tolist()}
+        for M, V in zip(dynamics.weights.M, dynamics.weights.full_V, strict=True)
+    ]
     y = (x * 2.0**-exponent).T.ravel().tolist()
-    return page.call(EVALUATE, {
-        "n": n, "d": d, "heads": heads, "beta": dynamics.beta, "kernel": dynamics.kernel.name,
-        "isCausal": dynamics.mask.is_causal, "isSphere": dynamics.geometry.is_unit_sphere,
-        "y": y, "exponent": exponent, "again": again,
-    })
+    return page.call(
+        EVALUATE,
+        {
+            "n": n,
+            "d": d,
+            "heads": heads,
+            "beta": dynamics.beta,
+            "kernel": dynamics.kernel.name,
+            "isCausal": dynamics.mask.is_causal,
+            "isSphere": dynamics.geometry.is_unit_sphere,
+            "y": y,
+            "exponent": exponent,
+            "again": again,
+        },
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -41,10 +54,13 @@ def evaluate(page, dynamics: al.Dynamics, x: np.ndarray, exponent: int = 0, agai
 def test_velocities(page, kernel, mask, geometry, d):
     rng = np.random.default_rng(d)
     for heads, beta, exponent in ((1, 1.0, 0), (1, -0.7, 3), (3, 2.5, -2), (2, 0.0, 1)):
-        weights = al.Weights(Q=rng.standard_normal((heads, d, d)), K=rng.standard_normal((heads, d, d)),
-                             V=rng.standard_normal((heads, d, d)))
+        weights = al.Weights(
+            Q=rng.standard_normal((heads, d, d)),
+            K=rng.standard_normal((heads, d, d)),
+            V=rng.standard_normal((heads, d, d)),
+        )
         x = rng.standard_normal((17, d))
-        x[5] = x[3]                                                     # equal tokens: ties of hardmax are shared
+        x[5] = x[3]  # equal tokens: ties of hardmax are shared
         if geometry == "sphere":
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             exponent = 0
@@ -53,12 +69,14 @@ def test_velocities(page, kernel, mask, geometry, d):
         found = evaluate(page, dynamics, x, exponent)
         velocity = np.array(found["out"]).reshape(d, 17).T * 2.0**exponent
         size = max(np.abs(expected).max(), np.abs(P).max())
-        assert np.abs(velocity - expected).max() < 2e-14 * size * max(1.0, math.log(np.abs(P).max()))   # e^score of exp_mean
+        assert np.abs(velocity - expected).max() < 2e-14 * size * max(
+            1.0, math.log(np.abs(P).max())
+        )  # e^score of exp_mean
         best = np.array(found["best"]).reshape(heads, 17)
         top = np.take_along_axis(P, best[..., None], axis=-1)[..., 0]
         assert (top >= P.max(axis=-1) * (1 - 1e-12)).all()
         if beta != 0 and kernel != "exp_mean":
-            assert np.array_equal(best, P.argmax(axis=-1))              # the first of equals, as NumPy says
+            assert np.array_equal(best, P.argmax(axis=-1))  # the first of equals, as NumPy says
         rows = P / P.sum(axis=-1, keepdims=True)
         entropy = -(rows * np.log(np.maximum(rows, 1e-300))).sum(axis=-1)
         assert math.isclose(found["listened"], np.exp(entropy).mean(), rel_tol=1e-10)
@@ -76,25 +94,49 @@ def test_what_was_best_the_last_time_does_not_matter(page):
 
 def test_boolean_rows_give_followers_equal_velocities_to_the_last_bit(page):
     x = np.array([[1e5, 2.0], [1e5 + 1, 3.0], [9e4, -1.0], [-1e5, 0.5]])
-    found = np.array(evaluate(page, Dynamics.of(al.Weights(V=[[1.0, 0.3], [0.0, 0.7]])), x)["out"]).reshape(2, 4).T
-    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2]) and found[0][0] == 1e5 + 1 + 0.3 * 3.0
+    found = (
+        np.array(evaluate(page, Dynamics.of(al.Weights(V=[[1.0, 0.3], [0.0, 0.7]])), x)["out"])
+        .reshape(2, 4)
+        .T
+    )
+    assert (
+        np.array_equal(found[0], found[1])
+        and np.array_equal(found[0], found[2])
+        and found[0][0] == 1e5 + 1 + 0.3 * 3.0
+    )
 
 
 def test_huge_scales_do_not_overflow_and_nan_is_seen(page):
     x, one = np.random.default_rng(1).standard_normal((8, 2)), [[1, 0], [0, 1]]
-    about = {"n": 8, "d": 2, "heads": [{"M": one, "V": one}], "beta": 1, "isCausal": False, "isSphere": False, "again": 1}
-    huge = page.call(EVALUATE, {**about, "kernel": "softmax", "y": x.T.ravel().tolist(), "exponent": 3000})
+    about = {
+        "n": 8,
+        "d": 2,
+        "heads": [{"M": one, "V": one}],
+        "beta": 1,
+        "isCausal": False,
+        "isSphere": False,
+        "again": 1,
+    }
+    huge = page.call(
+        EVALUATE, {**about, "kernel": "softmax", "y": x.T.ravel().tolist(), "exponent": 3000}
+    )
     assert np.array_equal(np.array(huge["out"]).reshape(2, 8).T, x[(x @ x.T).argmax(axis=1)])
     for kernel in ("softmax", "hardmax", "exp_mean"):
-        out = page.call(f"about => ({EVALUATE})({{ ...about, y: about.y.map((v, i) => i === 3 ? NaN : v) }}).out.map(String)",
-                        {**about, "kernel": kernel, "y": x.T.ravel().tolist(), "exponent": 0})
+        out = page.call(
+            f"about => ({EVALUATE})({{ ...about, y: about.y.map((v, i) => i === 3 ? NaN : v)"
+            " }).out.map(String)",
+            {**about, "kernel": kernel, "y": x.T.ravel().tolist(), "exponent": 0},
+        )
         assert "NaN" in out
 
 
 def test_the_exponential(page):
     x = -45 * np.random.default_rng(2).random(20_000)
     found = np.array(page.call("x => x.map(exponential.expOfGap)", x.tolist()))
-    assert np.abs(found / np.exp(x) - 1).max() < 5e-16 and page.evaluate("exponential.expOfGap(0)") == 1
+    assert (
+        np.abs(found / np.exp(x) - 1).max() < 5e-16
+        and page.evaluate("exponential.expOfGap(0)") == 1
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -104,17 +146,21 @@ def test_eigenvalues_and_eigenbases(page, seed):
     A = rng.standard_normal((d, d)) * 10.0 ** rng.integers(-3, 4)
     if seed % 5 == 1:
         A = A + A.T
-    if seed % 5 == 2 and d == 3:                                       # a double eigenvalue with two eigenvectors
+    if seed % 5 == 2 and d == 3:  # a double eigenvalue with two eigenvectors
         S = rng.standard_normal((3, 3))
         A = S @ np.diag([1.0, 1.0, -0.5]) @ np.linalg.inv(S)
-    found = page.call("A => ({ values: eigen.eigenvalues(A), basis: eigen.eigenbasis(A) })", A.tolist())
+    found = page.call(
+        "A => ({ values: eigen.eigenvalues(A), basis: eigen.eigenbasis(A) })", A.tolist()
+    )
     values = np.array([value["re"] + 1j * value["im"] for value in found["values"]])
     expected = np.linalg.eigvals(A)
     size = np.abs(A).max()
     assert max(np.abs(expected - value).min() for value in values) < 1e-7 * size
     assert abs(values.sum() - np.trace(A)) < 1e-13 * d * size
     assert found["basis"] is not None
-    basis, inverse, growth, turn = (np.array(found["basis"][key]) for key in ("basis", "inverse", "growth", "turn"))
+    basis, inverse, growth, turn = (
+        np.array(found["basis"][key]) for key in ("basis", "inverse", "growth", "turn")
+    )
     assert np.abs(basis @ inverse - np.eye(d)).max() < 1e-11 and (turn >= 0).all()
     assert np.abs(basis @ block_matrix(growth, turn) @ inverse - A).max() < 1e-11 * size
 
@@ -152,19 +198,31 @@ def test_weights(page, weights):
     for own, moved in zip(found["heads"], found["eigenHeads"], strict=True):
         assert np.allclose(inverse @ own["V"] @ basis, moved["V"], atol=1e-12)
         assert np.allclose(basis.T @ own["M"] @ basis, moved["M"], atol=1e-12)
-    if weights["family"] == "spectrum":                                # the Spec's own words, in their order
-        flat = [part for value in weights["eigenvalues"] for part in ([value[0]] * 2 if isinstance(value, list) else [value])]
+    if weights["family"] == "spectrum":  # the Spec's own words, in their order
+        flat = [
+            part
+            for value in weights["eigenvalues"]
+            for part in ([value[0]] * 2 if isinstance(value, list) else [value])
+        ]
         assert found["growth"] == flat and found["isEigenbasis"]
 
 
 def test_weights_that_python_resolved(page):
-    spec = {"weights": {"family": "gaussian", "rng": 3}, "start": {"law": "normal", "n": 3, "d": 2}, "solve": {"t_end": 1.0}}
+    spec = {
+        "weights": {"family": "gaussian", "rng": 3},
+        "start": {"law": "normal", "n": 3, "d": 2},
+        "solve": {"t_end": 1.0},
+    }
     drawn = al.resolve(al.Spec.from_dict(spec)).dynamics.weights
     resolved = {"spec": spec, "M": drawn.M.tolist(), "V": drawn.full_V.tolist()}
     found = page.call("weights.resolveWeights", spec, resolved)["heads"]
     assert found == [{"M": drawn.M[0].tolist(), "V": drawn.full_V[0].tolist()}]
     with pytest.raises(JavaScriptError, match="The page draws the weights families"):
-        page.call("weights.resolveWeights", {**spec, "weights": {"family": "gaussian", "rng": 4}}, resolved)
+        page.call(
+            "weights.resolveWeights",
+            {**spec, "weights": {"family": "gaussian", "rng": 4}},
+            resolved,
+        )
 
 
 @pytest.mark.parametrize("weights, words", [
@@ -183,13 +241,22 @@ def test_weights_that_python_resolved(page):
 ])  # fmt: skip
 def test_refused_weights(page, weights, words):
     with pytest.raises(JavaScriptError, match=f"Refusal: .*{words}"):
-        page.call("weights.resolveWeights", {"weights": weights, "start": {"law": "normal", "n": 3, "d": 3}, "solve": {}})
+        page.call(
+            "weights.resolveWeights",
+            {"weights": weights, "start": {"law": "normal", "n": 3, "d": 3}, "solve": {}},
+        )
 
 
 def test_dimensions_beyond_three_are_refused(page):
-    for weights in ({"family": "identity"}, {"family": "published", "matrix": "polytope_times_line"}):
+    for weights in (
+        {"family": "identity"},
+        {"family": "published", "matrix": "polytope_times_line"},
+    ):
         with pytest.raises(JavaScriptError, match="dimension 1, 2 or 3, and this Spec has d = 7"):
-            page.call("weights.resolveWeights", {"weights": weights, "start": {"law": "normal", "n": 3, "d": 7}, "solve": {}})
+            page.call(
+                "weights.resolveWeights",
+                {"weights": weights, "start": {"law": "normal", "n": 3, "d": 7}, "solve": {}},
+            )
 
 
 def test_the_matrix_exponential(page):
@@ -197,4 +264,6 @@ def test_the_matrix_exponential(page):
 
     for seed in range(10):
         A = np.random.default_rng(seed).standard_normal((3, 3)) * (seed + 0.1)
-        assert np.abs(np.array(page.call("linear.exponential", A.tolist())) / expm(A) - 1).max() < 1e-8
+        assert (
+            np.abs(np.array(page.call("linear.exponential", A.tolist())) / expm(A) - 1).max() < 1e-8
+        )

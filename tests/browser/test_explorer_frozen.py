@@ -1,4 +1,6 @@
-"""The frozen-leader test of the page: where it holds, it says what al.limit certifies; else it says that it does not know."""
+"""The frozen-leader test of the page: where it holds, it says what al.limit certifies; else it says
+that it does not know.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def compare(page, specs: list[dict]) -> int:
         assert limit.certified, limit.reason
         held += 1
         assert estimate["count"] == limit.count, spec
-        assert (limit.leaders == -1).sum() == 0 and estimate["leaders"] == limit.leaders.tolist(), spec
+        assert (limit.leaders == -1).sum() == 0 and estimate["leaders"] == limit.leaders.tolist(), (
+            spec
+        )
         assert len(set(zip(estimate["labels"], limit.labels.tolist(), strict=True))) == limit.count
         points = np.array(estimate["points"])[estimate["labels"]]
         assert np.abs(points - limit.limits).max() < 1e-5 * np.abs(limit.limits).max(), spec
@@ -60,7 +64,10 @@ def compare(page, specs: list[dict]) -> int:
 
 @pytest.mark.parametrize("name", SPECTRA)
 def test_six_spectra_of_twelve_starts(page, name):
-    specs = [{"weights": SPECTRA[name], "start": {**CUBE, "rng": rng}, "solve": {"t_end": 14.0}} for rng in range(12)]
+    specs = [
+        {"weights": SPECTRA[name], "start": {**CUBE, "rng": rng}, "solve": {"t_end": 14.0}}
+        for rng in range(12)
+    ]
     held = compare(page, specs)
     assert held >= (3 if name == "1 0.9 -0.5" else 12)
 
@@ -80,24 +87,43 @@ CHECK = """(weights_, dynamics, x, exponent, leaders) => {
 
 
 def test_a_large_gap_that_will_close_is_not_settled(page):
-    """Token 1 leads itself with a gap of 6301, and yet from t = 21 on token 0 leads it: e^{2t} overtakes e^{1.8t}."""
+    """Token 1 leads itself with a gap of 6301, and yet from t = 21 on token 0 leads it: e^{2t}
+    overtakes e^{1.8t}.
+    """
     x = np.array([[100.0, 0.0], [99.0, 80.0]])
     assert x[1] @ x[1] - x[1] @ x[0] > 6000
-    assert "Token 1 may still turn from 1 to 0" in page.call(CHECK, spectrum(1, 0.9), {}, x.tolist(), 0, [0, 1])
-    late = al.run_spec(al.Spec.from_dict({"weights": spectrum(1, 0.9), "start": {"law": "given", "x": x.tolist()},
-                                          "solve": {"t_end": 22.5, "saves": 46}}))
+    assert "Token 1 may still turn from 1 to 0" in page.call(
+        CHECK, spectrum(1, 0.9), {}, x.tolist(), 0, [0, 1]
+    )
+    late = al.run_spec(
+        al.Spec.from_dict(
+            {
+                "weights": spectrum(1, 0.9),
+                "start": {"law": "given", "x": x.tolist()},
+                "solve": {"t_end": 22.5, "saves": 46},
+            }
+        )
+    )
     assert al.attention(late)[0, 1].argmax() == 0
-    assert page.call(CHECK, spectrum(1, 1), {}, x.tolist(), 0, [0, 1]) == ""                   # with equal growth it stays
+    assert (
+        page.call(CHECK, spectrum(1, 1), {}, x.tolist(), 0, [0, 1]) == ""
+    )  # with equal growth it stays
 
 
 def test_what_is_asked_of_leaders(page):
     x = [[100.0, 0.0], [70.0, 5.0], [-120.0, 10.0]]
     assert page.call(CHECK, spectrum(1, 1), {}, x, 0, [0, 0, 2]) == ""
-    assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, x, 0, [0, 1, 2])           # 1 does not lead itself
-    assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, (0.01 * np.array(x)).tolist(), 0, [0, 0, 2])    # no margin
+    assert "may still turn" in page.call(
+        CHECK, spectrum(1, 1), {}, x, 0, [0, 1, 2]
+    )  # 1 does not lead itself
+    assert "may still turn" in page.call(
+        CHECK, spectrum(1, 1), {}, (0.01 * np.array(x)).tolist(), 0, [0, 0, 2]
+    )  # no margin
     assert page.call(CHECK, spectrum(1, 1), {}, (0.01 * np.array(x)).tolist(), 7, [0, 0, 2]) == ""
     assert "itself still attends" in page.call(CHECK, spectrum(1, 1), {}, x, 0, [2, 0, 2])
-    assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, [*x, x[0]], 0, [0, 0, 2, 0])   # equal tokens: tied for ever
+    assert "may still turn" in page.call(
+        CHECK, spectrum(1, 1), {}, [*x, x[0]], 0, [0, 0, 2, 0]
+    )  # equal tokens: tied for ever
 
 
 @pytest.mark.parametrize("weights, dynamics, start, words", [

@@ -1,4 +1,6 @@
-"""The page of attnlab explore, opened as a file: no complaints, no requests, the address, and records from strangers."""
+"""The page of attnlab explore, opened as a file: no complaints, no requests, the address, and
+records from strangers.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,17 @@ from attnlab.explorer.presets import presets, stored_limits
 
 VIEWER = "window.attnlab?.viewers?.[0]"
 READY = f"Boolean({VIEWER}?.session?.recording?.complete)"
-TEXT = "(document.getElementById('attnlab').shadowRoot ?? document.body).textContent + document.body.innerText"
-NOTICE = "document.getElementById('attnlab').shadowRoot.querySelector('[role=alert], .notice')?.textContent ?? ''"
-PATTERN = re.compile(r'(<script type="application/json" id="attnlab-payload">)(.*?)(</script>)', re.DOTALL)
+TEXT = (
+    "(document.getElementById('attnlab').shadowRoot ?? document.body).textContent +"
+    " document.body.innerText"
+)
+NOTICE = (
+    "document.getElementById('attnlab').shadowRoot.querySelector('[role=alert],"
+    " .notice')?.textContent ?? ''"
+)
+PATTERN = re.compile(
+    r'(<script type="application/json" id="attnlab-payload">)(.*?)(</script>)', re.DOTALL
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +42,9 @@ def spoil(page: Path, change, name: str = "spoiled.html") -> Path:
     changed = change(payload)
     spoiled = page.with_name(name)
     record = json.dumps(payload if changed is None else changed).replace("<", "\\u003c")
-    spoiled.write_text(PATTERN.sub(lambda found: found[1] + record + found[3], text), encoding="utf-8")
+    spoiled.write_text(
+        PATTERN.sub(lambda found: found[1] + record + found[3], text), encoding="utf-8"
+    )
     return spoiled
 
 
@@ -52,12 +64,21 @@ def test_nothing_but_itself(tab, presets_page, width, height, theme):
     tab.prefer(prefers_color_scheme=theme)
     open_page(tab, presets_page, width=width, height=height)
     for name in presets.in_order():
-        tab.evaluate(f"{VIEWER}.setState({{...{VIEWER}.state(), preset: {name!r}, "
-                     f"spec: {VIEWER}.payload.presets.find(one => one.id === {name!r}).spec}})")
-        tab.wait_until(f"{VIEWER}.session.spec.start.rng === {presets[name].spec.start['rng']} && {READY}", patience=20)
+        tab.evaluate(
+            f"{VIEWER}.setState({{...{VIEWER}.state(), preset: {name!r}, "
+            f"spec: {VIEWER}.payload.presets.find(one => one.id === {name!r}).spec}})"
+        )
+        tab.wait_until(
+            f"{VIEWER}.session.spec.start.rng === {presets[name].spec.start['rng']} && {READY}",
+            patience=20,
+        )
     assert tab.complaints == []
-    assert tab.requests[0] == presets_page.as_uri() and all(one.startswith("blob:") for one in tab.requests[1:])
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth") and "attnlab" in tab.evaluate("document.title")
+    assert tab.requests[0] == presets_page.as_uri() and all(
+        one.startswith("blob:") for one in tab.requests[1:]
+    )
+    assert tab.evaluate(
+        "document.documentElement.scrollWidth <= innerWidth"
+    ) and "attnlab" in tab.evaluate("document.title")
 
 
 def test_without_javascript_there_is_a_sentence(tab, presets_page):
@@ -65,50 +86,83 @@ def test_without_javascript_there_is_a_sentence(tab, presets_page):
     try:
         tab.open(presets_page.as_uri())
         node = tab.tell("DOM.getDocument", depth=-1)["root"]
-        assert "needs JavaScript" in json.dumps(node) and "Boolean limit – attnlab" in json.dumps(node, ensure_ascii=False)
+        assert "needs JavaScript" in json.dumps(node) and "Boolean limit – attnlab" in json.dumps(
+            node, ensure_ascii=False
+        )
     finally:
         tab.tell("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_certified_limits_arrive(tab, presets_page):
     open_page(tab, presets_page, "#preset=late")
-    assert tab.evaluate(f"[{VIEWER}.session.outcome.kind, {VIEWER}.session.outcome.count]") == ["certified", 2]
+    assert tab.evaluate(f"[{VIEWER}.session.outcome.kind, {VIEWER}.session.outcome.count]") == [
+        "certified",
+        2,
+    ]
     assert state(tab)["preset"] == "late"
 
 
 def test_run_is_offered(tab, presets_page):
     open_page(tab, presets_page)
-    spec = {"weights": {"family": "spectrum", "eigenvalues": [1.0, 0.5], "basis": "identity"},
-            "start": {"law": "uniform_cube", "n": 7, "d": 2, "rng": 3, "moved": {"2": [0.5, -0.5]}},
-            "solve": {"t_end": 2.0, "saves": 5}}
+    spec = {
+        "weights": {"family": "spectrum", "eigenvalues": [1.0, 0.5], "basis": "identity"},
+        "start": {"law": "uniform_cube", "n": 7, "d": 2, "rng": 3, "moved": {"2": [0.5, -0.5]}},
+        "solve": {"t_end": 2.0, "saves": 5},
+    }
     found = tab.call("spec => attnlab.run(spec)", spec)
     run = al.run_spec(al.Spec.from_dict(spec))
     np.testing.assert_allclose(found["times"], run.times)
-    assert np.abs(np.array(found["x"]) - run.x).max() < 1e-4 * np.abs(run.x).max() and found["status"] == "OK"
+    assert (
+        np.abs(np.array(found["x"]) - run.x).max() < 1e-4 * np.abs(run.x).max()
+        and found["status"] == "OK"
+    )
     assert tab.evaluate("attnlab.version") == 1
-    refused = tab.evaluate("attnlab.run({weights: {family: 'goe', d: 3}, start: {law: 'normal', n: 3, d: 3}, solve: {t_end: 1}})"
-                           ".then(() => 'no', problem => problem.message)")
+    refused = tab.evaluate(
+        "attnlab.run({weights: {family: 'goe', d: 3}, start: {law: 'normal', n: 3, d: 3}, solve:"
+        " {t_end: 1}}).then(() => 'no', problem => problem.message)"
+    )
     assert "goe" in refused
 
 
-# ------------------------------------------------------------------------------------------------------ the address
+# --------------------------------------------------------------------------------------------------
+# the address
 
 
-ADDRESS = ("#weights.family=spectrum&weights.eigenvalues=1,0.25&weights.basis=identity&dynamics.beta=2.5&start.law=normal"
-           "&start.n=17&start.d=2&start.rng=9&start.scale=1.5&start.moved.3=1.25,-0.125&solve.t_end=7&view.t=1.5&view.frame=z"
-           "&view.camera=0.1,0.2,1.5&view.show=trails,limits&view.selected=3,5&view.theme=dark")
+ADDRESS = (
+    "#weights.family=spectrum&weights.eigenvalues=1,0.25&weights.basis=identity&dynamics.beta=2.5&start.law=normal"
+    "&start.n=17&start.d=2&start.rng=9&start.scale=1.5&start.moved.3=1.25,-0.125&solve.t_end=7&view.t=1.5&view.frame=z"
+    "&view.camera=0.1,0.2,1.5&view.show=trails,limits&view.selected=3,5&view.theme=dark"
+)
 
 
 def test_the_address_opens_the_same_state(tab, presets_page):
     first = state(open_page(tab, presets_page, ADDRESS))
-    frames = f"(r => [0, r.T - 1].map(k => Array.from(r.frames.limit.subarray(51 * k, 51 * k + 51))))({VIEWER}.session.recording)"
+    frames = (
+        "(r => [0, r.T - 1].map(k => Array.from(r.frames.limit.subarray(51 * k, 51 * k +"
+        f" 51))))({VIEWER}.session.recording)"
+    )
     pictures = tab.evaluate(frames)
     assert first["spec"] == {
-        "weights": {"family": "spectrum", "eigenvalues": [1, 0.25], "basis": "identity"}, "dynamics": {"beta": 2.5},
-        "start": {"law": "normal", "n": 17, "d": 2, "rng": 9, "scale": 1.5, "moved": {"3": [1.25, -0.125]}},
-        "solve": {"t_end": 7}}
-    assert first["view"] == {"t": 1.5, "frame": "z", "camera": [0.1, 0.2, 1.5], "show": ["trails", "limits"], "selected": [3, 5],
-                             "theme": "dark"}
+        "weights": {"family": "spectrum", "eigenvalues": [1, 0.25], "basis": "identity"},
+        "dynamics": {"beta": 2.5},
+        "start": {
+            "law": "normal",
+            "n": 17,
+            "d": 2,
+            "rng": 9,
+            "scale": 1.5,
+            "moved": {"3": [1.25, -0.125]},
+        },
+        "solve": {"t_end": 7},
+    }
+    assert first["view"] == {
+        "t": 1.5,
+        "frame": "z",
+        "camera": [0.1, 0.2, 1.5],
+        "show": ["trails", "limits"],
+        "selected": [3, 5],
+        "theme": "dark",
+    }
     link = tab.evaluate(f"{VIEWER}.link()")
     again = state(open_page(tab, presets_page, "#" + link.split("#", 1)[1].lstrip("#")))
     assert again == first and tab.evaluate(frames) == pictures and tab.complaints == []
@@ -117,7 +171,10 @@ def test_the_address_opens_the_same_state(tab, presets_page):
 def test_changes_are_written_into_the_address(tab, presets_page):
     open_page(tab, presets_page, "#preset=polygon")
     tab.evaluate(f"{VIEWER}.setTheme('dark'); {VIEWER}.tell()")
-    tab.wait_until("location.hash.includes('view.theme=dark') && location.hash.includes('preset=polygon')", patience=5)
+    tab.wait_until(
+        "location.hash.includes('view.theme=dark') && location.hash.includes('preset=polygon')",
+        patience=5,
+    )
     now = state(tab)
     assert state(open_page(tab, presets_page, tab.evaluate("location.hash")))["spec"] == now["spec"]
 
@@ -139,36 +196,54 @@ def test_an_address_typed_later_is_followed(tab, presets_page):
 def test_a_spoiled_address_is_a_sentence_on_a_working_page(tab, presets_page, address, says):
     open_page(tab, presets_page, address)
     notice = tab.evaluate(NOTICE)
-    assert says in notice and tab.complaints == [] and tab.evaluate("document.querySelectorAll('script').length") == 4
-    assert state(tab)["spec"]["start"]["n"] == presets["boolean"].spec.start["n"] or says in ("nowhere", "version 9")
+    assert (
+        says in notice
+        and tab.complaints == []
+        and tab.evaluate("document.querySelectorAll('script').length") == 4
+    )
+    assert state(tab)["spec"]["start"]["n"] == presets["boolean"].spec.start["n"] or says in (
+        "nowhere",
+        "version 9",
+    )
 
 
 def test_teachers_hide_and_lock_in_the_address(tab, presets_page):
     open_page(tab, presets_page, "?preset=polygon&hide=sweep,footer&lock=beta&guess=1&embed=1")
-    assert tab.evaluate(f"[{VIEWER}.hide, {VIEWER}.payload.lock, {VIEWER}.payload.guess, {VIEWER}.options.isEmbedded]") == [
-        ["sweep", "footer"], ["beta"], True, True]
+    assert tab.evaluate(
+        f"[{VIEWER}.hide, {VIEWER}.payload.lock, {VIEWER}.payload.guess,"
+        f" {VIEWER}.options.isEmbedded]"
+    ) == [["sweep", "footer"], ["beta"], True, True]
     assert state(tab)["preset"] == "polygon" and tab.complaints == []
 
 
-# --------------------------------------------------------------------------------------------- records from strangers
+# ---------------------------------------------------------------------------------------------
+# records from strangers
 
 
 def other_spec(payload: dict) -> None:
     payload["presets"] = []
-    payload["limits"] = [{**stored_limits()["polygon"]["limit"], "spec": presets["polygon"].spec.to_dict()}]
+    payload["limits"] = [
+        {**stored_limits()["polygon"]["limit"], "spec": presets["polygon"].spec.to_dict()}
+    ]
 
 
 def moved_spec(payload: dict) -> None:
     polygon = presets["polygon"].spec.to_dict()
     payload["limits"] = [{**stored_limits()["polygon"]["limit"], "spec": polygon}]
-    payload["state"]["spec"] = {**polygon, "start": {**polygon["start"], "moved": {"7": [1.0, 1.0]}}}
+    payload["state"]["spec"] = {
+        **polygon,
+        "start": {**polygon["start"], "moved": {"7": [1.0, 1.0]}},
+    }
     del payload["state"]["preset"]
 
 
 @pytest.mark.parametrize("change", [other_spec, moved_spec])
 def test_a_limit_of_another_spec_is_not_shown(tab, presets_page, change):
     open_page(tab, spoil(presets_page, change))
-    assert tab.evaluate(f"{VIEWER}.session.outcome.kind") in ("estimated", "open") and tab.complaints == []
+    assert (
+        tab.evaluate(f"{VIEWER}.session.outcome.kind") in ("estimated", "open")
+        and tab.complaints == []
+    )
     assert "certified" not in tab.evaluate(f"{VIEWER}.layout.verdict.textContent")
 
 
@@ -208,7 +283,7 @@ def test_another_record_is_one_sentence(tab, presets_page, change, says):
 
 
 def test_scripts_in_words_stay_words(tab, presets_page):
-    bad = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>"
+    bad = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
     def change(payload):
         payload["presets"][0] |= {"name": bad, "watch": bad}
@@ -216,10 +291,15 @@ def test_scripts_in_words_stay_words(tab, presets_page):
         payload["presets"][0]["limit"]["reason"] = bad
 
     open_page(tab, spoil(presets_page, change))
-    assert bad in tab.evaluate(TEXT) and tab.evaluate("window.hacked === undefined") and tab.complaints == []
+    assert (
+        bad in tab.evaluate(TEXT)
+        and tab.evaluate("window.hacked === undefined")
+        and tab.complaints == []
+    )
 
 
-# ----------------------------------------------------------------------------------------------------- recordings
+# --------------------------------------------------------------------------------------------------
+# recordings
 
 
 def test_a_recording_plays_without_a_worker(tab, tmp_path):
@@ -237,7 +317,10 @@ def test_a_recording_plays_without_a_worker(tab, tmp_path):
 
 def test_a_forced_recording_has_the_certified_limit(tab, tmp_path):
     open_page(tab, al.explore("polygon", tmp_path / "polygon.html", record=True))
-    assert tab.evaluate(f"[{VIEWER}.session.outcome.kind, {VIEWER}.session.outcome.count]") == ["certified", 5]
+    assert tab.evaluate(f"[{VIEWER}.session.outcome.kind, {VIEWER}.session.outcome.count]") == [
+        "certified",
+        5,
+    ]
     assert tab.complaints == [] and len(tab.requests) == 1
 
 
@@ -246,9 +329,12 @@ def test_inside_a_notebook(tab, tmp_path, presets_page):
     from attnlab.explorer.entry import Page
 
     host = tmp_path / "notebook.html"
-    host.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>notebook</title>{Page(presets_page)._repr_html_()}",
-                    encoding="utf-8")
+    host.write_text(
+        "<!DOCTYPE html><meta"
+        f" charset=utf-8><title>notebook</title>{Page(presets_page)._repr_html_()}",
+        encoding="utf-8",
+    )
     tab.open(host.as_uri())
     tab.rest(2.0)
     assert tab.complaints == [] and tab.requests == [host.as_uri()]
-    assert len(tab.screenshot()) > 60_000                                   # an empty frame is a few thousand bytes
+    assert len(tab.screenshot()) > 60_000  # an empty frame is a few thousand bytes

@@ -1,4 +1,6 @@
-"""run(spec) of the page against al.simulate at rtol 1e-12: the same times, the same status, errors far below 1e-4."""
+"""run(spec) of the page against al.simulate at rtol 1e-12: the same times, the same status, errors
+far below 1e-4.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def page(browser_tab, tmp_path_factory):
 
 
 def cube(n, d=None, rng=0, half=5.0):
-    return {"law": "uniform_cube", "n": n, "low": -half, "high": half, "rng": rng} | ({} if d is None else {"d": d})
+    return {"law": "uniform_cube", "n": n, "low": -half, "high": half, "rng": rng} | (
+        {} if d is None else {"d": d}
+    )
 
 
 def spectrum(*eigenvalues, basis="identity", rng=0):
@@ -36,7 +40,9 @@ def given(V, **more):
 IDENTITY = {"family": "identity"}
 SPHERE, CIRCLE = {"law": "sphere", "n": 30, "d": 3, "rng": 1}, {"law": "circle", "n": 30, "rng": 1}
 HEADS = [[[0.6, 0.0], [0.0, 0.2]], [[0.3, 0.1], [0.0, 0.5]]]
-OPPOSITE = given([np.eye(2).tolist(), (0.5 * np.eye(2)).tolist()], Q=[np.eye(2).tolist(), (-np.eye(2)).tolist()])
+OPPOSITE = given(
+    [np.eye(2).tolist(), (0.5 * np.eye(2)).tolist()], Q=[np.eye(2).tolist(), (-np.eye(2)).tolist()]
+)
 FLOWS = {
     "R1": (IDENTITY, cube(30, 1), {}, 14.0), "R2": (IDENTITY, cube(40, 2), {}, 14.0),
     "R3": ({"family": "identity", "scale": 0.7}, cube(40, 3), {}, 20.0),
@@ -89,11 +95,18 @@ def simulate(spec: dict) -> al.Trajectory:
 
 
 def compare(page, spec: dict, tolerance: float) -> None:
-    run, found = simulate(spec), page.call("async spec => await (window.one ??= make()).run(spec)", spec)
+    run, found = (
+        simulate(spec),
+        page.call("async spec => await (window.one ??= make()).run(spec)", spec),
+    )
     assert found["status"] == run.status.name and found["times"] == run.times.tolist()
     x = np.array(found["x"])
     assert x.shape == run.x.shape
-    rate = 1.0 if run.dynamics.geometry == "sphere" else float(run.dynamics.weights.total.eigenvalues.real.max())
+    rate = (
+        1.0
+        if run.dynamics.geometry == "sphere"
+        else float(run.dynamics.weights.total.eigenvalues.real.max())
+    )
     errors = np.abs(x - run.x).max(axis=(1, 2)) / np.abs(run.x).max(axis=(1, 2))
     trusted = rate * run.times <= GROWTH
     assert trusted.sum() > 1 and errors[trusted].max() < tolerance, f"{errors[trusted].max():.1e}"
@@ -102,7 +115,16 @@ def compare(page, spec: dict, tolerance: float) -> None:
 @pytest.mark.parametrize("name", FLOWS)
 def test_flows(page, name):
     weights, start, dynamics, t_end = FLOWS[name]
-    compare(page, {"weights": weights, "start": start, "dynamics": dynamics, "solve": {"t_end": t_end, "saves": 41}}, 1e-5)
+    compare(
+        page,
+        {
+            "weights": weights,
+            "start": start,
+            "dynamics": dynamics,
+            "solve": {"t_end": t_end, "saves": 41},
+        },
+        1e-5,
+    )
 
 
 HYPERPLANES = {"family": "published", "matrix": "hyperplanes_3d_decaying"}
@@ -135,14 +157,24 @@ def test_layers_and_fixed_steps_are_the_same_to_rounding(page, weights, start, d
     {"t_end": 1e-9}, {"t_end": 1.0, "stepper": "euler", "dt": 0.3},
 ])  # fmt: skip
 def test_times_are_those_of_simulate(page, solve):
-    compare(page, {"weights": IDENTITY, "start": cube(8, 2), "solve": solve, "observe": ["diameter"]}, 1e-5)
+    compare(
+        page,
+        {"weights": IDENTITY, "start": cube(8, 2), "solve": solve, "observe": ["diameter"]},
+        1e-5,
+    )
 
 
 def test_the_precision_wall(page):
     """It is looked for after every step, and the steps differ: one saved time more or less."""
     spec = {"weights": IDENTITY, "start": cube(30, 1), "solve": {"t_end": 45.0}}
-    run, found = simulate(spec), page.call("async spec => await (window.one ??= make()).run(spec)", spec)
-    assert found["status"] == run.status.name == "PAST_DOUBLE_PRECISION" and abs(len(found["times"]) - len(run.times)) <= 1
+    run, found = (
+        simulate(spec),
+        page.call("async spec => await (window.one ??= make()).run(spec)", spec),
+    )
+    assert (
+        found["status"] == run.status.name == "PAST_DOUBLE_PRECISION"
+        and abs(len(found["times"]) - len(run.times)) <= 1
+    )
 
 
 @pytest.mark.parametrize("spec", [
@@ -153,9 +185,16 @@ def test_the_precision_wall(page):
 ])  # fmt: skip
 def test_runs_that_end_early_say_how(page, spec):
     """Out of range, out of steps, overflow: the status and the times are Python's."""
-    run, found = simulate(spec), page.call("async spec => await (window.one ??= make()).run(spec)", spec)
+    run, found = (
+        simulate(spec),
+        page.call("async spec => await (window.one ??= make()).run(spec)", spec),
+    )
     assert run.status is not al.Status.OK
-    assert found["status"] == run.status.name and found["times"] == run.times.tolist() and len(found["x"]) == len(run.times)
+    assert (
+        found["status"] == run.status.name
+        and found["times"] == run.times.tolist()
+        and len(found["x"]) == len(run.times)
+    )
 
 
 @pytest.mark.parametrize("change, words", [

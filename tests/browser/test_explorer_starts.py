@@ -1,4 +1,6 @@
-"""First tokens of the page against starts.py: equal bits, or 4 units in the last place after a root or a cosine."""
+"""First tokens of the page against starts.py: equal bits, or 4 units in the last place after a root
+or a cosine.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,24 @@ CLOSE = [
 
 page = module_page("starts")
 
+
 def draw_both(page, start, n, d, seed):
     table = {**start, "n": n, "d": d, "rng": seed}
     found = np.array(page.call("starts.drawStart", table))
-    expected = start_laws[start["law"]](n, d, **{key: value for key, value in start.items() if key != "law"}, rng=seed)
+    expected = start_laws[start["law"]](
+        n, d, **{key: value for key, value in start.items() if key != "law"}, rng=seed
+    )
     assert found.shape == expected.shape
     return found, expected
 
 
 def is_close(found, expected):
-    """Whether all numbers agree within 4 units in the last place; sums that cancel, within those of the token's largest entry."""
-    units = np.spacing(np.maximum(np.abs(expected), 0.05 * np.abs(expected).max(axis=1, keepdims=True)))
+    """Whether all numbers agree within 4 units in the last place; sums that cancel, within those of
+    the token's largest entry.
+    """
+    units = np.spacing(
+        np.maximum(np.abs(expected), 0.05 * np.abs(expected).max(axis=1, keepdims=True))
+    )
     return bool((np.abs(found - expected) <= 4 * units).all())
 
 
@@ -48,12 +57,16 @@ def test_laws_with_a_root_or_a_power(page, start, seed):
     for d in (1, 2, 3):
         found, expected = draw_both(page, start, 40, d, seed)
         assert is_close(found, expected)
-        assert not is_close(found + 1e-14, expected)                    # the measure itself can fail
+        assert not is_close(found + 1e-14, expected)  # the measure itself can fail
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_circle(page, seed):
-    for start in ({"law": "circle"}, {"law": "circle", "radius": 3.5}, {"law": "circle", "equally_spaced": True}):
+    for start in (
+        {"law": "circle"},
+        {"law": "circle", "radius": 3.5},
+        {"law": "circle", "equally_spaced": True},
+    ):
         found, expected = draw_both(page, start, 30, 2, seed)
         assert (np.abs(found - expected) <= 4 * np.spacing(start.get("radius", 1.0))).all()
         assert np.allclose(np.hypot(*found.T), start.get("radius", 1.0), rtol=1e-15)
@@ -67,8 +80,13 @@ def test_given_tokens_moved_tokens_and_a_dimension_from_the_weights(page):
     expected = start_laws["uniform_cube"](6, 2, rng=4)
     expected[5], expected[0] = [1.245, 1.917], [0, -1]
     assert np.array_equal(found, expected)
-    assert page.call("start => [starts.drawStart(start, 2), start.x]", {"law": "given", "x": x, "moved": {"1": [7, 8]}}) == [
-        [[1.0, 2.0], [7, 8]], x]                                         # the Spec itself is not changed
+    assert page.call(
+        "start => [starts.drawStart(start, 2), start.x]",
+        {"law": "given", "x": x, "moved": {"1": [7, 8]}},
+    ) == [
+        [[1.0, 2.0], [7, 8]],
+        x,
+    ]  # the Spec itself is not changed
 
 
 @pytest.mark.parametrize("start, words", [

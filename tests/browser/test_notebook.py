@@ -1,10 +1,14 @@
-"""al.Explorer in a host without Jupyter: two views of one model, traits both ways, certificates, and a quiet end."""
+"""al.Explorer in a host without Jupyter: two views of one model, traits both ways, certificates,
+and a quiet end.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')")
+pytest.importorskip(
+    "anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')"
+)
 
 from notebook_host import Notebook  # noqa: E402
 from screen import COMPLETE  # noqa: E402
@@ -33,7 +37,9 @@ def notebook(tab, tmp_path):
 
 def stop(notebook: Notebook) -> None:
     """Pause where it is, and let Python know."""
-    notebook.tab.evaluate("attnlab.viewers[0].player.isPlaying && attnlab.viewers[0].layout.play.click()")
+    notebook.tab.evaluate(
+        "attnlab.viewers[0].player.isPlaying && attnlab.viewers[0].layout.play.click()"
+    )
     notebook.carry()
 
 
@@ -58,8 +64,11 @@ def test_a_dragged_start_arrives_in_python(notebook):
     page.carry()
     place = page.get("session.spec.start.moved['5']")
     assert explorer.moved == {5: place} and set(seen) == {"spec", "moved"}
-    assert explorer.x0[5].tolist() == place != before[5].tolist() and (explorer.x0[:5] == before[:5]).all()
-    assert al.run_spec(explorer.spec).x[0, 5].tolist() == place                    # a Spec that run_spec takes
+    assert (
+        explorer.x0[5].tolist() == place != before[5].tolist()
+        and (explorer.x0[:5] == before[:5]).all()
+    )
+    assert al.run_spec(explorer.spec).x[0, 5].tolist() == place  # a Spec that run_spec takes
     x, y = page.starts()[5][:2]
     page.tab.drag((x, y), (x - 90, y + 60))
     page.wait()
@@ -82,7 +91,9 @@ def test_time_and_chosen_tokens_go_both_ways(notebook):
     page.tab.click(*page.token(11))
     said = page.carry()
     assert explorer.selected == [11] and explorer.t == 1.25
-    assert [sorted(message["state"]) for message in said] == [["selected"]]         # nothing else was said, and nothing came back
+    assert [sorted(message["state"]) for message in said] == [
+        ["selected"]
+    ]  # nothing else was said, and nothing came back
 
 
 def test_python_changes_the_run(notebook):
@@ -93,7 +104,10 @@ def test_python_changes_the_run(notebook):
     assert page.carry() == []
     page.wait()
     assert page.get("session.recording.d") == 3 and page.get("session.spec") == spec.to_dict()
-    assert page.text("heading").startswith("Late leaders") and page.get("session.outcome.kind") == "certified"
+    assert (
+        page.text("heading").startswith("Late leaders")
+        and page.get("session.outcome.kind") == "certified"
+    )
     page.explorer.height = 480
     page.carry()
     page.wait()
@@ -112,13 +126,24 @@ def test_two_views_of_one_model(notebook):
     place = page.explorer.moved[5]
     assert tab.evaluate("attnlab.viewers[1].session.spec.start.moved") == {"5": place}
     assert tab.evaluate("attnlab.viewers[1].session.recording.x0[5]") == place
-    assert page.get("session.outcome.kind") == tab.evaluate("attnlab.viewers[1].session.outcome.kind") == "estimated"
+    assert (
+        page.get("session.outcome.kind")
+        == tab.evaluate("attnlab.viewers[1].session.outcome.kind")
+        == "estimated"
+    )
     page.explorer.certify()
     page.carry()
-    assert page.get("session.outcome.kind") == tab.evaluate("attnlab.viewers[1].session.outcome.kind") == "certified"
+    assert (
+        page.get("session.outcome.kind")
+        == tab.evaluate("attnlab.viewers[1].session.outcome.kind")
+        == "certified"
+    )
     tab.call("end", "a")
-    assert tab.evaluate("workers") == 1 and tab.evaluate("document.getElementById('a').childElementCount") == 0
-    page.explorer.t = 2.5                                                          # the other view still listens
+    assert (
+        tab.evaluate("workers") == 1
+        and tab.evaluate("document.getElementById('a').childElementCount") == 0
+    )
+    page.explorer.t = 2.5  # the other view still listens
     page.carry()
     assert tab.evaluate("attnlab.viewers[1].player.t") == 2.5
     tab.call("end", "b")
@@ -128,7 +153,7 @@ def test_two_views_of_one_model(notebook):
 def test_the_reader_asks_for_a_certificate(notebook):
     page = notebook("polygon")
     explorer = page.explorer
-    assert page.get("layout.watchCard.querySelector('.certify').hidden")            # it came with one
+    assert page.get("layout.watchCard.querySelector('.certify').hidden")  # it came with one
     stop(page)
     drag_token(page, 5, 90, -60)
     page.carry()
@@ -140,11 +165,14 @@ def test_the_reader_asks_for_a_certificate(notebook):
     page.carry()
     page.wait()
     assert explorer.limit.certified and explorer.limit.spec == explorer.spec
-    assert page.get("session.outcome.kind") == "certified" and page.get("session.outcome.count") == explorer.limit.count
+    assert (
+        page.get("session.outcome.kind") == "certified"
+        and page.get("session.outcome.count") == explorer.limit.count
+    )
     assert f"{explorer.limit.count} limits, certified" in page.text("verdict")
     assert page.get("layout.watchCard.querySelector('.certify').hidden")
     x, y = page.starts()[5][:2]
-    page.tab.drag((x, y), (x + 30, y))                                             # another start: no certificate any more
+    page.tab.drag((x, y), (x + 30, y))  # another start: no certificate any more
     page.wait()
     assert page.get("session.outcome.kind") == "estimated"
     page.carry()
@@ -159,10 +187,14 @@ def test_what_is_undecided_and_what_is_cancelled_is_said(notebook):
     page.explorer._certifier.wait(120)
     page.carry()
     words = page.get("layout.watchCard.querySelector('.certify').textContent")
-    assert "Undecided: " in words and words.startswith("Certify") and not page.explorer.limit.certified
+    assert (
+        "Undecided: " in words and words.startswith("Certify") and not page.explorer.limit.certified
+    )
     page.click(".certify button")
     page.carry()
-    page.tab.wait_until("attnlab.viewers[0].layout.watchCard.querySelector('.certify').textContent.endsWith('Cancel')")
+    page.tab.wait_until(
+        "attnlab.viewers[0].layout.watchCard.querySelector('.certify').textContent.endsWith('Cancel')"
+    )
     page.click(".certify button")
     page.carry()
     page.explorer._certifier.wait(120)
@@ -180,7 +212,7 @@ def test_what_python_refuses_is_said_and_taken_back(notebook):
     assert page.explorer.spec == presets["polygon"].spec and page.get("session.spec.start.n") == 60
     assert "n must be at most 2000" in page.text("notice")
     page.click("[data-show=trails]")
-    assert page.get("layout.notice.hidden")                                          # until the reader does something
+    assert page.get("layout.notice.hidden")  # until the reader does something
 
 
 def test_a_recording_plays_without_a_worker_and_gives_way_to_a_spec(notebook):
@@ -203,16 +235,25 @@ def test_it_keeps_the_style_of_the_notebook_out_and_follows_its_theme(notebook):
     tab = page.tab
     assert page.get("theme.name") == "light"
     style = "getComputedStyle(attnlab.viewers[0].layout.play)"
-    assert tab.evaluate(f"{style}.backgroundColor") != "rgb(255, 0, 0)" and tab.evaluate(f"{style}.letterSpacing") == "normal"
-    assert page.get("layout.root.querySelector('.tabs').offsetHeight") > 0           # as narrow as its cell, not as its window
+    assert (
+        tab.evaluate(f"{style}.backgroundColor") != "rgb(255, 0, 0)"
+        and tab.evaluate(f"{style}.letterSpacing") == "normal"
+    )
+    assert (
+        page.get("layout.root.querySelector('.tabs').offsetHeight") > 0
+    )  # as narrow as its cell, not as its window
     tab.evaluate("document.body.dataset.jpThemeLight = 'false'")
     tab.wait_until("attnlab.viewers[0].theme.name === 'dark'")
-    assert page.get("layout.copies.textContent").startswith("Python")               # no link: a notebook's address holds no state
+    assert page.get("layout.copies.textContent").startswith(
+        "Python"
+    )  # no link: a notebook's address holds no state
 
 
 def test_the_limit_that_python_gave_is_shown(notebook):
     spec = presets["polygon"].spec
-    moved = al.Spec.from_dict({**spec.to_dict(), "start": {**spec.start, "moved": {"3": [0.5, 0.5]}}})
+    moved = al.Spec.from_dict(
+        {**spec.to_dict(), "start": {**spec.start, "moved": {"3": [0.5, 0.5]}}}
+    )
     limit = limit_of_spec(moved)
     page = notebook(limit)
     assert page.explorer.spec == moved and page.get("session.outcome.kind") == "certified"
@@ -225,7 +266,12 @@ def test_nothing_covers_anything_in_a_cell_of_any_width(notebook, width):
     stop(page)
     page.click("[data-show=drag]")
     page.wait()
-    box = "(name) => attnlab.viewers[0].layout.root.querySelector(name).getBoundingClientRect().toJSON()"
-    hint, chips, transport = (page.tab.call(box, name) for name in (".hint", ".chips", ".transport"))
+    box = (
+        "(name) =>"
+        " attnlab.viewers[0].layout.root.querySelector(name).getBoundingClientRect().toJSON()"
+    )
+    hint, chips, transport = (
+        page.tab.call(box, name) for name in (".hint", ".chips", ".transport")
+    )
     assert hint["bottom"] <= chips["top"] + 1 and chips["bottom"] <= transport["top"] + 1
     assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")

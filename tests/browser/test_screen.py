@@ -48,47 +48,69 @@ def test_the_page_is_quiet_and_fits(tab, screen, width, theme):
         assert screen.get("theme.name") == theme
         assert tab.complaints == []
         assert all(address.startswith(("file:", "blob:")) for address in tab.requests), tab.requests
-        assert [address for address in tab.requests if address.startswith("file:")] == [f"{screen.page.as_uri()}"]
-        assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert [address for address in tab.requests if address.startswith("file:")] == [
+            f"{screen.page.as_uri()}"
+        ]
+        assert tab.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
         cut = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll(
             'h1, h2, .sentence, dd, .equation, .numbers, .counts, .chip, label, output')]
             .filter((node) => node.offsetParent && !node.closest('.chips, .presets') && node.scrollWidth > node.clientWidth + 1)
             .map((node) => node.textContent)""")
         assert cut == []
-        if width == 1280:                                                # everything is there without scrolling
+        if width == 1280:  # everything is there without scrolling
             assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
 # ---- 2: fast, and right at the end
 def groups_of_python(spec: Spec, t_end: float) -> np.ndarray:
-    """Labels of the tokens at the end of the run, at 1 % of the first diameter, counted along growing directions."""
-    run = al.run_spec(Spec.from_dict({**spec.to_dict(), "solve": {"t_end": t_end, "saves": 2, "rtol": 1e-9}}), throw=False)
+    """Labels of the tokens at the end of the run, at 1 % of the first diameter, counted along
+    growing directions.
+    """
+    run = al.run_spec(
+        Spec.from_dict({**spec.to_dict(), "solve": {"t_end": t_end, "saves": 2, "rtol": 1e-9}}),
+        throw=False,
+    )
     if run.dynamics.geometry == "sphere":
         first, last = run.x[0], run.x[-1]
     else:
         grows = run.growth > 0 if (run.growth > 0).any() else np.ones(run.d, bool)
-        own = run.x @ np.linalg.inv(run.basis).T * np.exp(-np.maximum(run.growth, 0.0) * run.times[:, None, None])
-        first, last = own[0][:, grows] @ run.basis[:, grows].T, own[-1][:, grows] @ run.basis[:, grows].T
+        own = (
+            run.x
+            @ np.linalg.inv(run.basis).T
+            * np.exp(-np.maximum(run.growth, 0.0) * run.times[:, None, None])
+        )
+        first, last = (
+            own[0][:, grows] @ run.basis[:, grows].T,
+            own[-1][:, grows] @ run.basis[:, grows].T,
+        )
     return cluster_labels(last, OBSERVED_SCALE * float(diameter(first)))
 
 
 def as_partition(labels) -> set[frozenset[int]]:
-    return {frozenset(np.flatnonzero(np.asarray(labels) == label).tolist()) for label in set(labels)}
+    return {
+        frozenset(np.flatnonzero(np.asarray(labels) == label).tolist()) for label in set(labels)
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_ends_in_the_groups_of_python(tab, screen, name):
     screen.open(f"preset={name}")
-    labels, end = tab.evaluate(f"[Array.from({VIEWER}.session.recording.labels), {VIEWER}.session.recording.times.at(-1)]")
+    labels, end = tab.evaluate(
+        f"[Array.from({VIEWER}.session.recording.labels), {VIEWER}.session.recording.times.at(-1)]"
+    )
     spec = presets[name].spec
-    if name == "late":                                                    # past double precision
+    if name == "late":  # past double precision
         assert screen.get("session.recording.trusted") == pytest.approx(14.0)
     else:
         assert as_partition(labels) == as_partition(groups_of_python(spec, end))
     stored = tab.evaluate(f"{VIEWER}.preset.limit?.labels ?? null")
-    if stored is not None:                                                # the certified groups are those at infinity
+    if stored is not None:  # the certified groups are those at infinity
         assert screen.get("session.outcome.kind") == "certified"
-        assert as_partition(tab.evaluate(f"{VIEWER}.session.outcome.labels")) == as_partition(stored)
+        assert as_partition(tab.evaluate(f"{VIEWER}.session.outcome.labels")) == as_partition(
+            stored
+        )
         assert str(len(set(stored))) in screen.text("verdict")
 
 
@@ -105,7 +127,7 @@ def test_a_start_is_dragged_and_dragged_back(tab, screen):
     tab.move(x + 20, y - 15, held=True)
     tab.rest(0.3)
     during = np.array(screen.picture())
-    assert np.abs(during - before).max() > 1.0                            # the picture follows while the hand moves
+    assert np.abs(during - before).max() > 1.0  # the picture follows while the hand moves
     tab.move(x + 120, y - 90, held=True)
     tab.rest(0.3)
     tab.release_button(x + 120, y - 90)
@@ -117,12 +139,16 @@ def test_a_start_is_dragged_and_dragged_back(tab, screen):
     assert screen.get("session.recording.x0[5]") == moved["5"] != home
     assert screen.get("player.t") == 0.9 and screen.get("session.outcome.kind") == "estimated"
     verdict = screen.text("verdict")
-    assert "estimated" in verdict and "certified" not in verdict and "token 5" in screen.text("watch")
+    assert (
+        "estimated" in verdict and "certified" not in verdict and "token 5" in screen.text("watch")
+    )
     keep_picture(screen, "dragged")
     tab.drag((x + 120, y - 90), (x, y))
     screen.wait()
     assert screen.get("session.spec.start.moved") is None
-    assert screen.get("session.outcome.kind") == "certified" and "certified" in screen.text("verdict")
+    assert screen.get("session.outcome.kind") == "certified" and "certified" in screen.text(
+        "verdict"
+    )
     assert np.abs(np.array(screen.picture()) - before).max() < 0.01
 
 
@@ -131,36 +157,52 @@ def test_starts_are_dragged_in_every_geometry(tab, screen, name):
     screen.open(f"preset={name}&view.t=0")
     screen.click("[data-show=drag]")
     screen.wait()
-    i = int(np.argmin([depth for *_, depth in screen.starts()]))          # the nearest, which nothing hides
+    i = int(np.argmin([depth for *_, depth in screen.starts()]))  # the nearest, which nothing hides
     x, y, _ = screen.starts()[i]
-    along = (10.0 * np.sign(y - 400), -10.0 * np.sign(x - 400))           # the circle
+    along = (10.0 * np.sign(y - 400), -10.0 * np.sign(x - 400))  # the circle
     across, down = along if name == "circle" else (-3.0, 25.0)
     tab.drag((x, y), (x + across, y + down))
     screen.wait()
     moved = screen.get("session.spec.start.moved")
     assert list(moved) == [str(i)]
     if name in ("circle", "sphere"):
-        assert abs(np.linalg.norm(moved[str(i)]) - 1) < 1e-8              # what attnlab takes as a start on the sphere
+        assert (
+            abs(np.linalg.norm(moved[str(i)]) - 1) < 1e-8
+        )  # what attnlab takes as a start on the sphere
     u, v, _ = screen.starts()[i]
     reach = {"sphere": 8.0, "circle": 4.0}.get(name, 1.0)
-    assert abs(v - (y + down)) < reach and abs(u - (x + (0.0 if name == "boolean" else across))) < reach
+    assert (
+        abs(v - (y + down)) < reach
+        and abs(u - (x + (0.0 if name == "boolean" else across))) < reach
+    )
 
 
 # ---- 8: drag an eigenvalue
 def test_an_eigenvalue_snaps_onto_another_and_the_theorem_follows(tab, screen):
     screen.open("preset=late&view.t=2")
-    assert "Theorem 4.2" in screen.text("heading") and screen.text("heading").startswith("Late leaders")
+    assert "Theorem 4.2" in screen.text("heading") and screen.text("heading").startswith(
+        "Late leaders"
+    )
     (x, y), (u, v) = screen.eigenvalue(-0.5), screen.eigenvalue(1)
     tab.drag((x, y), (u + 0.6, v + 2))
     screen.wait()
     assert screen.get("session.spec.weights.eigenvalues") == [1, 0.9, 1]
-    assert "Late leaders" not in screen.text("heading") and "Changed from Late leaders" in screen.text("watch")
-    assert "Theorem 5.2" in screen.text("heading") and screen.get("session.outcome.kind") != "certified"
+    assert "Late leaders" not in screen.text(
+        "heading"
+    ) and "Changed from Late leaders" in screen.text("watch")
+    assert (
+        "Theorem 5.2" in screen.text("heading")
+        and screen.get("session.outcome.kind") != "certified"
+    )
     keep_picture(screen, "eigenvalue")
     x, y = screen.eigenvalue(0.9)
     tab.drag((x, y), (screen.eigenvalue(1)[0], y))
     screen.wait()
-    assert screen.get("session.spec.weights.eigenvalues") == [1, 1, 1] and "Theorem 3.1" in screen.text("heading")
+    assert screen.get("session.spec.weights.eigenvalues") == [
+        1,
+        1,
+        1,
+    ] and "Theorem 3.1" in screen.text("heading")
 
 
 def test_reals_become_a_pair_by_mouse_and_back_by_keys(tab, screen):
@@ -168,9 +210,15 @@ def test_reals_become_a_pair_by_mouse_and_back_by_keys(tab, screen):
     x, y = screen.eigenvalue(1)
     tab.drag((x, y), (x - 12, y - 22))
     screen.wait()
-    (re, im), = screen.get("session.spec.weights.eigenvalues")
-    assert re < 1 and im > 0.3 and all(abs(value / 0.05 - round(value / 0.05)) < 1e-9 for value in (re, im))
-    assert "certified" not in screen.text("verdict") and screen.get("session.recording.turn[0]") != 0
+    ((re, im),) = screen.get("session.spec.weights.eigenvalues")
+    assert (
+        re < 1
+        and im > 0.3
+        and all(abs(value / 0.05 - round(value / 0.05)) < 1e-9 for value in (re, im))
+    )
+    assert (
+        "certified" not in screen.text("verdict") and screen.get("session.recording.turn[0]") != 0
+    )
     screen.tab_to("Eigenvalue 1 of 1")
     for _ in range(round(im / 0.05)):
         tab.press("ArrowDown")
@@ -183,12 +231,19 @@ def test_reals_become_a_pair_by_mouse_and_back_by_keys(tab, screen):
 
 
 def test_a_matrix_is_shown_but_locked(tab, screen, tmp_path):
-    spec = Spec(weights={"family": "given", "V": [[1.0, 0.4], [0.0, -0.5]]}, solve={"t_end": 5},
-                start={"law": "uniform_cube", "n": 20, "d": 2, "rng": 0})
+    spec = Spec(
+        weights={"family": "given", "V": [[1.0, 0.4], [0.0, -0.5]]},
+        solve={"t_end": 5},
+        start={"law": "uniform_cube", "n": 20, "d": 2, "rng": 0},
+    )
     other = Screen(tab, Path(explore(spec, tmp_path / "given.html", work=10.0)))
     other.open()
-    assert other.text("heading").startswith("Parallel lines") and "Theorem 4.2" in other.text("heading")   # of the spectrum
-    assert other.text("dragWord") == "locked" and "cannot be dragged" in other.get("layout.dragWord.title")
+    assert other.text("heading").startswith("Parallel lines") and "Theorem 4.2" in other.text(
+        "heading"
+    )  # of the spectrum
+    assert other.text("dragWord") == "locked" and "cannot be dragged" in other.get(
+        "layout.dragWord.title"
+    )
     x, y = other.eigenvalue(1)
     tab.drag((x, y), (x - 30, y))
     other.wait()
@@ -201,7 +256,9 @@ def test_scrub_to_infinity(tab, screen):
     tab.click(*screen.clock(1.0))
     screen.wait()
     assert screen.get("player.t === Infinity") and "∞" in screen.text("time")
-    assert screen.get("layout.root.querySelector('.clock').getAttribute('aria-valuetext')").startswith("t = infinity")
+    assert screen.get(
+        "layout.root.querySelector('.clock').getAttribute('aria-valuetext')"
+    ).startswith("t = infinity")
     places = np.array(tab.evaluate(f"Array.from({VIEWER}.scene().places)")).reshape(-1, 3)
     limit = screen.get("preset.limit")
     assert np.abs(places - np.array(limit["points"])[limit["labels"]]).max() < 1e-5
@@ -216,14 +273,20 @@ def test_infinity_without_a_limit_shows_a_sentence_and_no_points(tab, screen):
     tab.click(*screen.clock(1.0))
     screen.wait()
     keep_picture(screen, "open_infinity")
-    assert screen.picture() == [] and "does not know" in screen.text("veil") and not screen.get("layout.veil.hidden")
+    assert (
+        screen.picture() == []
+        and "does not know" in screen.text("veil")
+        and not screen.get("layout.veil.hidden")
+    )
 
 
 def test_past_the_end_and_past_double_precision_there_is_a_sentence(tab, screen):
     screen.open("preset=late&view.t=20")
-    assert screen.get("session.recording.trusted") < 20 and "double precision" in screen.text("veil")
+    assert screen.get("session.recording.trusted") < 20 and "double precision" in screen.text(
+        "veil"
+    )
     screen.open("preset=polytope&view.t=1")
-    tab.click(*screen.clock(0.955))                                       # between the end of the run and infinity
+    tab.click(*screen.clock(0.955))  # between the end of the run and infinity
     screen.wait()
     assert screen.get("scene().moment") == "gap" and "Nothing is computed" in screen.text("veil")
     screen.open("preset=polytope&view.t=1")
@@ -275,7 +338,9 @@ def test_tokens_by_keyboard(tab, screen):
     tab.press("Escape")
     assert screen.get("view.selected.length") == 0
     tab.press("Tab")
-    assert screen.focus() != screen.get("layout.scene.getAttribute('aria-label')")      # and the tab key leaves the stage
+    assert screen.focus() != screen.get(
+        "layout.scene.getAttribute('aria-label')"
+    )  # and the tab key leaves the stage
     tab.evaluate(f"{VIEWER}.layout.scene.focus()")
     camera = screen.get("view.camera")
     tab.press("+")
@@ -296,9 +361,22 @@ def test_every_control_has_a_name(tab, screen, fragment):
     tab.tell("Accessibility.enable")
     nodes = tab.tell("Accessibility.getFullAXTree")["nodes"]
     tab.tell("Accessibility.disable")
-    roles = {"button", "slider", "combobox", "spinbutton", "textbox", "link", "checkbox", "application", "img"}
-    controls = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes
-                if not node.get("ignored") and node.get("role", {}).get("value") in roles]
+    roles = {
+        "button",
+        "slider",
+        "combobox",
+        "spinbutton",
+        "textbox",
+        "link",
+        "checkbox",
+        "application",
+        "img",
+    }
+    controls = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node.get("ignored") and node.get("role", {}).get("value") in roles
+    ]
     assert len(controls) > 40
     assert [role for role, name in controls if not name.strip()] == []
 
@@ -307,12 +385,16 @@ def test_reduced_motion(tab, screen):
     tab.prefer(prefers_reduced_motion="reduce", prefers_color_scheme="dark")
     screen.open("preset=polytope")
     tab.rest(0.7)
-    assert screen.get("player.t") == 0 and not screen.get("player.isPlaying") and not screen.get("quality.glow")
+    assert (
+        screen.get("player.t") == 0
+        and not screen.get("player.isPlaying")
+        and not screen.get("quality.glow")
+    )
     tab.press("3")
     screen.wait()
     tab.rest(0.4)
     assert screen.get("player.t") == 0
-    tab.press(" ")                                                        # asked for, it plays
+    tab.press(" ")  # asked for, it plays
     tab.wait_until(f"{VIEWER}.player.t > 0")
 
 
@@ -359,7 +441,11 @@ def test_an_embedded_viewer_fills_a_small_frame(tab, screen, tmp_path):
     bottom, right = tab.evaluate(f"""(() => {{
         const box = {VIEWER}.layout.root.querySelector('.stage').getBoundingClientRect();
         return [box.bottom, box.right]; }})()""")
-    assert bottom <= 401 and right <= 600 and tab.evaluate("document.documentElement.scrollWidth <= 600")
+    assert (
+        bottom <= 401
+        and right <= 600
+        and tab.evaluate("document.documentElement.scrollWidth <= 600")
+    )
     pixels = np.array(screen.picture())
     assert (pixels > 0).all() and (pixels[:, 1] < 330).all()
     outer = tmp_path / "outer.html"
@@ -369,7 +455,7 @@ def test_an_embedded_viewer_fills_a_small_frame(tab, screen, tmp_path):
     tab.open(outer.as_uri(), 700, 500)
     tab.rest(1.5)
     assert tab.complaints == []
-    assert len(set(tab.screenshot())) > 200                               # a picture, not an empty frame
+    assert len(set(tab.screenshot())) > 200  # a picture, not an empty frame
 
 
 def test_guess_mode_keeps_the_answer(tab, screen):
@@ -383,8 +469,12 @@ def test_guess_mode_keeps_the_answer(tab, screen):
     tab.type("4")
     tab.press("Enter")
     screen.wait()
-    assert "5 limits, certified" in screen.text("verdict") and "You said 4" in screen.text("verdict")
-    assert len(screen.picture()) == 60 and set(tab.evaluate(f"Array.from({VIEWER}.scene().colours)")) == {0, 1, 2, 3, 4}
+    assert "5 limits, certified" in screen.text("verdict") and "You said 4" in screen.text(
+        "verdict"
+    )
+    assert len(screen.picture()) == 60 and set(
+        tab.evaluate(f"Array.from({VIEWER}.scene().colours)")
+    ) == {0, 1, 2, 3, 4}
 
 
 # ---- 20: speed

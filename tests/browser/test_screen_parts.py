@@ -31,16 +31,20 @@ def screen(tab, page) -> Screen:
 
 def test_hover_shows_the_row_of_attention(tab, screen):
     screen.open("preset=polygon&view.t=0.15")
-    run = al.run_spec(al.Spec.from_dict({**screen.get("session.spec"), "solve": {"times": [0.0, 0.15], "t_end": 0.15}}))
+    run = al.run_spec(
+        al.Spec.from_dict(
+            {**screen.get("session.spec"), "solve": {"times": [0.0, 0.15], "t_end": 0.15}}
+        )
+    )
     matrix = al.attention(run, -1)[0]
-    token = int(np.abs(matrix.max(axis=1) - 0.7).argmin())                # one that attends to several
+    token = int(np.abs(matrix.max(axis=1) - 0.7).argmin())  # one that attends to several
     most, share = int(matrix[token].argmax()), float(matrix[token].max())
     assert 0.5 < share < 0.9
     tab.wait_until(f"{VIEWER}.session.attention !== null")
     tab.move(*screen.token(token))
     tab.wait_until(f"!{VIEWER}.layout.tip.hidden")
     found = np.array(tab.evaluate(f"Array.from({VIEWER}.rowOf({token}))"))
-    assert np.abs(found - matrix[token]).max() < 2e-3                     # of the frame next to this time
+    assert np.abs(found - matrix[token]).max() < 2e-3  # of the frame next to this time
     name = "itself" if most == token else f"token {most}"
     assert screen.text("tip") == f"token {token} attends to {name} ({round(100 * share)} %)"
     tab.move(5, 5)
@@ -48,18 +52,30 @@ def test_hover_shows_the_row_of_attention(tab, screen):
 
 
 def test_attention_is_that_of_this_time_once_the_run_is_complete(tab, screen):
-    screen.open("preset=planes&view.t=2")                                 # first asked for when only early frames were there
-    run = al.run_spec(al.Spec.from_dict({**screen.get("session.spec"), "solve": {"times": [0.0, 2.0], "t_end": 2.0}}))
+    screen.open("preset=planes&view.t=2")  # first asked for when only early frames were there
+    run = al.run_spec(
+        al.Spec.from_dict(
+            {**screen.get("session.spec"), "solve": {"times": [0.0, 2.0], "t_end": 2.0}}
+        )
+    )
     expected = al.attention(run, -1)[0]
-    tab.wait_until(f"{VIEWER}.session.attention?.T === {VIEWER}.session.recording.T && !{VIEWER}.session.isAsking")
+    tab.wait_until(
+        f"{VIEWER}.session.attention?.T === {VIEWER}.session.recording.T &&"
+        f" !{VIEWER}.session.isAsking"
+    )
     found = np.array(tab.evaluate(f"Array.from({VIEWER}.matrix())")).reshape(80, 80)
-    assert np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4           # of the frame next to it
+    assert (
+        np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4
+    )  # of the frame next to it
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.97
 
 
 def test_a_row_of_the_matrix_highlights_its_token(tab, screen):
     screen.open("preset=polygon&view.t=0.5")
-    box = tab.evaluate(f"(() => {{ const b = {VIEWER}.heat.node.getBoundingClientRect(); return [b.left, b.top, b.height]; }})()")
+    box = tab.evaluate(
+        f"(() => {{ const b = {VIEWER}.heat.node.getBoundingClientRect(); return [b.left, b.top,"
+        " b.height]; })()"
+    )
     tab.move(box[0] + 40, box[1] + 10)
     tab.rest(0.2)
     assert screen.get("hover") == screen.get(f"session.order[{int(10 / (box[2] - 8) * 60)}]")
@@ -72,18 +88,27 @@ def test_a_sweep_fills_dots_and_a_dot_loads_its_run(tab, screen):
     tab.wait_until(f"!{VIEWER}.sweep.isRunning", patience=120)
     points = screen.get("sweep.points")
     assert len(points) == 23 * 7 and {point["rng"] for point in points} == set(range(7))
-    for value in (-0.5, 0.0, 0.5):                                        # full dots at 2 below 0.7
-        assert [point["count"] for point in points if point["value"] == value and point["settled"]].count(2) >= 5
+    for value in (-0.5, 0.0, 0.5):  # full dots at 2 below 0.7
+        assert [
+            point["count"] for point in points if point["value"] == value and point["settled"]
+        ].count(2) >= 5
     last = sorted(point["count"] for point in points if point["value"] == 1)
     assert last[3] > 3
-    x, y = tab.evaluate(f"""(() => {{ const box = {VIEWER}.sweep.node.querySelector('canvas').getBoundingClientRect();
-        return [box.right - 12, box.top]; }})()""")
+    x, y = tab.evaluate(
+        f"""(() => {{ const box = {VIEWER}.sweep.node.querySelector('canvas').getBoundingClientRect();
+        return [box.right - 12, box.top]; }})()"""
+    )
     found = next(dy for dy in range(4, 80, 2) if dot_under(tab, x, y + dy))
-    tab.click(x, y + found + 4)                                            # not at the edge of its reach
+    tab.click(x, y + found + 4)  # not at the edge of its reach
     screen.wait()
-    assert screen.get("session.spec.weights.eigenvalues") == [1, 1] and screen.get("session.spec.start.n") == 40
+    assert (
+        screen.get("session.spec.weights.eigenvalues") == [1, 1]
+        and screen.get("session.spec.start.n") == 40
+    )
     rng, count = screen.get("session.spec.start.rng"), screen.get("session.outcome.count")
-    assert [point["count"] for point in points if point["value"] == 1 and point["rng"] == rng] == [count]
+    assert [point["count"] for point in points if point["value"] == 1 and point["rng"] == rng] == [
+        count
+    ]
 
 
 def dot_under(tab, x, y) -> bool:
@@ -107,7 +132,9 @@ def test_png_is_twice_as_large_and_not_empty(tab, screen):
     name, data = tab.call(CATCH, "png")
     picture = imread(io.BytesIO(base64.b64decode(data)), format="png")
     assert name == "attnlab_polytope.png"
-    assert picture.shape[1] == 2 * round(screen.get("area.width")) and picture.shape[0] == 2 * round(screen.get("area.height"))
+    assert picture.shape[1] == 2 * round(screen.get("area.width")) and picture.shape[
+        0
+    ] == 2 * round(screen.get("area.height"))
     assert len(np.unique(picture[..., :3].reshape(-1, 3), axis=0)) > 500
 
 
@@ -116,22 +143,32 @@ def test_svg_has_the_tokens_where_the_screen_has_them(tab, screen):
     name, data = tab.call(CATCH, "svg")
     text = base64.b64decode(data).decode()
     assert name == "attnlab_polygon.svg" and "<script" not in text
-    paths = [e.get("d") for e in xml.fromstring(text).iter() if e.tag.endswith("path") and (e.get("fill") or "").startswith("#")]
+    paths = [
+        e.get("d")
+        for e in xml.fromstring(text).iter()
+        if e.tag.endswith("path") and (e.get("fill") or "").startswith("#")
+    ]
     discs = [re.match(r"M([\d.]+) ([\d.]+)a([\d.]+) ", path) for path in paths]
     found = np.array([[float(disc[1]) + float(disc[3]), float(disc[2])] for disc in discs if disc])
     pixels = np.array(screen.picture())
     assert found.shape == pixels.shape == (60, 2)
-    for axis in (0, 1):                                                   # the exported picture has another margin at its foot
+    for axis in (0, 1):  # the exported picture has another margin at its foot
         slope, offset = np.polyfit(pixels[:, axis], found[:, axis], 1)
-        assert 0.9 < slope < 1.2 and np.abs(found[:, axis] - slope * pixels[:, axis] - offset).max() < 0.05
+        assert (
+            0.9 < slope < 1.2
+            and np.abs(found[:, axis] - slope * pixels[:, axis] - offset).max() < 0.05
+        )
 
 
 def test_a_film_is_recorded_and_stopped(tab, screen):
     screen.open("preset=polygon&view.t=0.5", width=900, height=700)
     began = f"{VIEWER}.layout.root.querySelector('[data-copy=film]').click()"
-    tab.evaluate(f"setTimeout(() => {began}, 900)")                       # the second press stops it
+    tab.evaluate(f"setTimeout(() => {began}, 900)")  # the second press stops it
     name, data = tab.call(CATCH, "film")
-    assert name in ("attnlab_polygon.mp4", "attnlab_polygon.webm") and len(base64.b64decode(data)) > 2000
+    assert (
+        name in ("attnlab_polygon.mp4", "attnlab_polygon.webm")
+        and len(base64.b64decode(data)) > 2000
+    )
     tab.wait_until(f"{VIEWER}.film === null")
     assert screen.get("player.t") == 0.5 and screen.text("live") == "Film saved."
 
@@ -192,15 +229,20 @@ def test_fingers_turn_and_pinch(tab, screen):
 
 def test_tabs_of_a_phone_show_one_card_each(tab, screen):
     screen.open("preset=polytope&view.t=0.5", width=400, height=820, is_phone=True)
-    shown = f"[...{VIEWER}.layout.aside.children].filter((card) => card.offsetParent).map((card) => card.classList[1])"
+    shown = (
+        f"[...{VIEWER}.layout.aside.children].filter((card) => card.offsetParent).map((card) =>"
+        " card.classList[1])"
+    )
     assert tab.evaluate(shown) == ["watch"]
     for name in ("matrices", "controls", "sweep"):
         screen.click(f".tabs [data-tab={name}]")
         tab.rest(0.2)
         assert tab.evaluate(shown) == [name]
-    small = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll('.play, .clock, .handle, .tabs button, .controls select')]
+    small = tab.evaluate(
+        f"""[...{VIEWER}.layout.root.querySelectorAll('.play, .clock, .handle, .tabs button, .controls select')]
         .filter((e) => e.offsetParent && Math.min(e.offsetHeight, e.offsetWidth) < 44 &&
-        !e.classList.contains('speed')).map((e) => e.className + e.tagName)""")
+        !e.classList.contains('speed')).map((e) => e.className + e.tagName)"""
+    )
     assert small == []
 
 
@@ -223,7 +265,10 @@ def test_the_status_of_a_run_that_ends_early_is_said(tab, screen):
 
 def test_a_run_that_the_page_refuses_says_why_and_the_page_goes_on(tab, screen):
     screen.open("preset=polygon&view.t=0.5")
-    tab.evaluate(f"{VIEWER}.session.change({{ ...{VIEWER}.session.spec, start: {{ law: 'nonsense', n: 4, d: 2 }} }})")
+    tab.evaluate(
+        f"{VIEWER}.session.change({{ ...{VIEWER}.session.spec, start: {{ law: 'nonsense', n: 4, d:"
+        " 2 } })"
+    )
     tab.wait_until(f"!{VIEWER}.layout.notice.hidden")
     assert "nonsense" in screen.text("notice")
     tab.press("3")
@@ -246,7 +291,9 @@ def test_words_are_labels_and_never_markup(tab, tmp_path):
     page = Path(explore("trained", tmp_path / "trained.html"))
     text = page.read_text(encoding="utf-8")
     assert '"[CLS]"' in text
-    page.write_text(text.replace('"[CLS]"', '"' + evil.replace("<", "\\u003c") + '"'), encoding="utf-8")
+    page.write_text(
+        text.replace('"[CLS]"', '"' + evil.replace("<", "\\u003c") + '"'), encoding="utf-8"
+    )
     tab.prefer(prefers_reduced_motion="reduce")
     screen = Screen(tab, page).open("view.t=0.5")
     words = screen.get("session.recording.words")
@@ -257,5 +304,7 @@ def test_words_are_labels_and_never_markup(tab, tmp_path):
     screen.click("[data-copy=data]")
     tab.wait_until(f"{VIEWER}.layout.dialog.open")
     assert evil in screen.text("dialog") and not tab.evaluate("window.hurt")
-    assert not any(address.startswith("blob:") for address in tab.requests)          # a recording needs no worker
+    assert not any(
+        address.startswith("blob:") for address in tab.requests
+    )  # a recording needs no worker
     assert tab.complaints == []

@@ -19,11 +19,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def colours_of_groups(screen: Screen, path: Path) -> np.ndarray:
-    """The colours (groups, 3) of one token of each of the first six groups, as they are seen on the screen, 0 to 255."""
+    """The colours (groups, 3) of one token of each of the first six groups, as they are seen on the
+    screen, 0 to 255.
+    """
     screen.tab.screenshot(path)
     picture = np.round(imread(path)[..., :3] * 255)
     labels = np.array(screen.tab.evaluate(f"Array.from({VIEWER}.session.colours)"))
-    places = [screen.token(int(np.flatnonzero(labels == group)[0])) for group in range(min(6, labels.max() + 1))]
+    places = [
+        screen.token(int(np.flatnonzero(labels == group)[0]))
+        for group in range(min(6, labels.max() + 1))
+    ]
     return np.array([picture[round(y), round(x)] for x, y in places])
 
 
@@ -33,47 +38,67 @@ def least_distance(colours: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("vision", ["none", "protanopia", "deuteranopia", "tritanopia", "achromatopsia"])
+@pytest.mark.parametrize(
+    "vision", ["none", "protanopia", "deuteranopia", "tritanopia", "achromatopsia"]
+)
 def test_groups_are_told_apart(tab, page, tmp_path, vision, theme):
-    tab.prefer(prefers_color_scheme=theme, prefers_reduced_motion="reduce")          # no glow over the colours
+    tab.prefer(
+        prefers_color_scheme=theme, prefers_reduced_motion="reduce"
+    )  # no glow over the colours
     screen = Screen(tab, page).open("preset=polytope&view.t=inf&view.show=limits")
     tab.see_as(vision)
     tab.rest(0.2)
     colours = colours_of_groups(screen, tmp_path / "seen.png")
     if vision != "achromatopsia":
-        assert least_distance(colours) > 20                               # the palette is safe for colour-blind readers
+        assert least_distance(colours) > 20  # the palette is safe for colour-blind readers
     letters = letters_of(screen)
-    assert sorted(letters) == [chr(65 + k) for k in range(11)]            # and every limit has a letter
+    assert sorted(letters) == [chr(65 + k) for k in range(11)]  # and every limit has a letter
     screen.click("[data-show=shapes]")
     screen.wait()
     assert screen.get("show.has('shapes')")
-    assert len(outlines_of(screen)) >= 6                                  # six outlines that differ by more than place and colour
+    assert len(outlines_of(screen)) >= 6  # six outlines that differ by more than place and colour
 
 
 def svg_of(screen: Screen) -> str:
     """The picture as SVG, caught before it is saved."""
-    return str(screen.tab.evaluate(f"""(async () => {{ const make = URL.createObjectURL,
+    return str(
+        screen.tab.evaluate(
+            f"""(async () => {{ const make = URL.createObjectURL,
         click = HTMLAnchorElement.prototype.click; let blob;
         URL.createObjectURL = (one) => {{ blob = one; return make.call(URL, one); }};
         HTMLAnchorElement.prototype.click = () => {{}};
         {VIEWER}.layout.root.querySelector('[data-copy=svg]').click(); await new Promise((f) => setTimeout(f, 50));
-        URL.createObjectURL = make; HTMLAnchorElement.prototype.click = click; return blob.text(); }})()"""))
+        URL.createObjectURL = make; HTMLAnchorElement.prototype.click = click; return blob.text(); }})()"""
+        )
+    )
 
 
 def elements(text: str, tag: str) -> list[xml.Element]:
-    return [element for element in xml.fromstring(text).iter() if element.tag.rpartition("}")[2] == tag]
+    return [
+        element for element in xml.fromstring(text).iter() if element.tag.rpartition("}")[2] == tag
+    ]
 
 
 def letters_of(screen: Screen) -> list[str]:
     """The letters beside limits, in the exported picture."""
-    return [element.text.split()[0] for element in elements(svg_of(screen), "text")
-            if element.get("font-weight") == "600" and element.get("fill") != "none"]
+    return [
+        element.text.split()[0]
+        for element in elements(svg_of(screen), "text")
+        if element.get("font-weight") == "600" and element.get("fill") != "none"
+    ]
 
 
 def outlines_of(screen: Screen) -> set[str]:
     """Outlines of filled marks without their place: the commands of their paths."""
-    marks = [element for element in elements(svg_of(screen), "path") if element.get("fill", "none").startswith("#")]
-    return {"".join(c for c in mark.get("d", "") if c.isalpha()) + str(mark.get("d", "").count(" ")) for mark in marks}
+    marks = [
+        element
+        for element in elements(svg_of(screen), "path")
+        if element.get("fill", "none").startswith("#")
+    ]
+    return {
+        "".join(c for c in mark.get("d", "") if c.isalpha()) + str(mark.get("d", "").count(" "))
+        for mark in marks
+    }
 
 
 CONTRAST = """(() => {
@@ -106,7 +131,7 @@ def test_text_has_contrast(tab, page, width, theme):
     moved = "preset=polygon&view.t=1&start.moved.3=1,1&view.show=drag"
     for fragment in ("preset=polytope&view.t=1", "preset=circle&view.t=inf", moved):
         screen.open(fragment, width=width, is_phone=width < 600)
-        tab.rest(0.3)                                                     # colours glide
+        tab.rest(0.3)  # colours glide
         assert tab.evaluate(CONTRAST) == []
 
 

@@ -37,7 +37,11 @@ def test_values_promises_and_errors(page):
 def test_hands_arrive(page):
     page.drag((20, 30), (120, 80), moves=5)
     seen = page.evaluate("seen")
-    assert ["pointerdown", 20, 30, 1] in seen and ["pointermove", 60, 50, 1] in seen and ["pointerup", 120, 80, 0] in seen
+    assert (
+        ["pointerdown", 20, 30, 1] in seen
+        and ["pointermove", 60, 50, 1] in seen
+        and ["pointerup", 120, 80, 0] in seen
+    )
     page.wheel(50, 50, 120)
     page.press("ArrowRight")
     page.press("Tab", "shift")
@@ -45,7 +49,12 @@ def test_hands_arrive(page):
     page.press(" ")
     seen = page.wait_until("seen.some(e => e[0] === 'wheel') && seen")
     keys = [entry[1:] for entry in page.evaluate("seen") if entry[0] == "key"]
-    assert keys == [["ArrowRight", "ArrowRight", False], ["Tab", "Tab", True], ["r", "KeyR", False], [" ", "Space", False]]
+    assert keys == [
+        ["ArrowRight", "ArrowRight", False],
+        ["Tab", "Tab", True],
+        ["r", "KeyR", False],
+        [" ", "Space", False],
+    ]
     page.evaluate("i.focus()")
     page.type("42")
     assert page.evaluate("i.value") == "42"
@@ -61,7 +70,10 @@ def test_media_complaints_and_scripts(page, tmp_path):
     assert any("look here" in line for line in page.complaints)
     page.run_before_load("delete window.Worker")
     page.open(address, 400, 800)
-    assert page.complaints == [] and page.evaluate("[typeof Worker, innerWidth]") == ["undefined", 400]
+    assert page.complaints == [] and page.evaluate("[typeof Worker, innerWidth]") == [
+        "undefined",
+        400,
+    ]
     page.forget_scripts()
     page.open(address)
     assert page.evaluate("typeof Worker") == "function"

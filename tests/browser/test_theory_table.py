@@ -1,4 +1,6 @@
-"""theory.js against al.predict: what it cites applies, and it is silent only where nothing applies."""
+"""theory.js against al.predict: what it cites applies, and it is silent only where nothing
+applies.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from modules import open_modules
 
 import attnlab as al
 
-LIMITS = ("low_rank_boolean", "polytope", "collapse_to_origin", "three_hyperplanes", "polytope_times_subspace")
+LIMITS = (
+    "low_rank_boolean",
+    "polytope",
+    "collapse_to_origin",
+    "three_hyperplanes",
+    "polytope_times_subspace",
+)
 """Results that say where tokens end."""
 
 BOUNDS = ("hull_shrinks", "coordinate_extremes")
@@ -18,7 +26,11 @@ CITES = {"low_rank_boolean": "theorem 2.1", "polytope": "theorem 3.1", "collapse
          "generic_scores": "section 12",
          "three_hyperplanes": "theorem 4.2", "polytope_times_subspace": "theorem 5.2", "hull_shrinks": "section 8",
          "coordinate_extremes": "section 9"}  # fmt: skip
-BASIS = {1: np.eye(1), 2: np.array([[1.0, 0.4], [-0.3, 1.0]]), 3: np.array([[1.0, 0.4, 0.1], [-0.3, 1.0, 0.2], [0.2, -0.5, 1.0]])}
+BASIS = {
+    1: np.eye(1),
+    2: np.array([[1.0, 0.4], [-0.3, 1.0]]),
+    3: np.array([[1.0, 0.4, 0.1], [-0.3, 1.0, 0.2], [0.2, -0.5, 1.0]]),
+}
 
 
 def block_diagonal(values) -> np.ndarray:
@@ -28,12 +40,23 @@ def block_diagonal(values) -> np.ndarray:
 
 
 def cases() -> list[tuple[str, al.Weights, dict, dict]]:
-    """(name, weights, dynamics, solve) over spectra, scores, kernels, masks, spheres, heads and layers."""
+    """(name, weights, dynamics, solve) over spectra, scores, kernels, masks, spheres, heads and
+    layers.
+    """
     real = [1.0, 0.9, 0.5, 0.0, -0.5, -1.0]
     spectra = [(value,) for value in (1.0, -1.0, 0.3)]
-    spectra += list(itertools.combinations_with_replacement(real, 2)) + list(itertools.combinations_with_replacement(real, 3))
-    spectra += [([0.5, 1.2],), ([-0.5, 0.3],), (1.0, [0.2, 0.5]), (0.3, [0.2, 0.5]), (1.0, [0.6, 0.8]), (-1.0, [0.2, 0.5]),
-                (1.0, [-2.0, 0.5])]
+    spectra += list(itertools.combinations_with_replacement(real, 2)) + list(
+        itertools.combinations_with_replacement(real, 3)
+    )
+    spectra += [
+        ([0.5, 1.2],),
+        ([-0.5, 0.3],),
+        (1.0, [0.2, 0.5]),
+        (0.3, [0.2, 0.5]),
+        (1.0, [0.6, 0.8]),
+        (-1.0, [0.2, 0.5]),
+        (1.0, [-2.0, 0.5]),
+    ]
     made = []
     for values in spectra:
         D = block_diagonal(values)
@@ -49,9 +72,16 @@ def cases() -> list[tuple[str, al.Weights, dict, dict]]:
     for values in chosen:
         V = block_diagonal(values)
         d = len(V)
-        for dynamics in ({"beta": -1.0}, {"beta": 0.0}, {"beta": 4.0}, {"mask": "causal"}, {"kernel": "hardmax"},
-                         {"kernel": "exp_mean"},
-                         {"geometry": "sphere"}, {"kernel": "hardmax", "mask": "causal"}):
+        for dynamics in (
+            {"beta": -1.0},
+            {"beta": 0.0},
+            {"beta": 4.0},
+            {"mask": "causal"},
+            {"kernel": "hardmax"},
+            {"kernel": "exp_mean"},
+            {"geometry": "sphere"},
+            {"kernel": "hardmax", "mask": "causal"},
+        ):
             made.append((f"{values} {dynamics}", al.Weights(V=V), dynamics, {}))
         for name, M in scores(d).items():
             made.append((f"{values} scores {name}", al.Weights(Q=np.eye(d), K=M, V=V), {}, {}))
@@ -60,7 +90,14 @@ def cases() -> list[tuple[str, al.Weights, dict, dict]]:
         made.append((f"{values} two heads", al.Weights(V=np.stack([V, V])), {}, {}))
         made.append((f"{values} opposite heads", al.Weights(V=np.stack([V, -0.5 * V])), {}, {}))
     made.append(("a Jordan block", al.Weights(V=[[1.0, 1.0], [0.0, 1.0]]), {}, {}))
-    made.append(("a Jordan block below", al.Weights(V=[[1.0, 0.0, 0.0], [0.0, 0.3, 1.0], [0.0, 0.0, 0.3]]), {}, {}))
+    made.append(
+        (
+            "a Jordan block below",
+            al.Weights(V=[[1.0, 0.0, 0.0], [0.0, 0.3, 1.0], [0.0, 0.0, 0.3]]),
+            {},
+            {},
+        )
+    )
     made.append(("nilpotent", al.Weights(V=[[0.0, 1.0], [0.0, 0.0]]), {}, {}))
     made.append(("nearly equal", al.Weights(V=np.diag([1.0, 0.999])), {}, {}))
     return made
@@ -68,16 +105,26 @@ def cases() -> list[tuple[str, al.Weights, dict, dict]]:
 
 def scores(d: int) -> dict[str, np.ndarray]:
     turn = np.eye(d) + 0.7 * (np.tri(d, k=-1) - np.tri(d, k=-1).T)
-    return {"definite": BASIS[d] @ BASIS[d].T, "negative": -np.eye(d), "indefinite": np.diag([-1.0, 1.0, 2.0][:d]),
-            "unsymmetric": turn, "zero": np.zeros((d, d)), "semidefinite": np.diag([1.0, 0.0, 2.0][:d])}
+    return {
+        "definite": BASIS[d] @ BASIS[d].T,
+        "negative": -np.eye(d),
+        "indefinite": np.diag([-1.0, 1.0, 2.0][:d]),
+        "unsymmetric": turn,
+        "zero": np.zeros((d, d)),
+        "semidefinite": np.diag([1.0, 0.0, 2.0][:d]),
+    }
 
 
 def matrices_of(weights: al.Weights) -> dict:
     """What weights.js hands to theory.js; the eigenvalues here are NumPy's."""
     total = weights.total.dense()
-    values = sorted(np.linalg.eigvals(total), key=lambda value: (-value.real, -abs(value.imag), -value.imag))
+    values = sorted(
+        np.linalg.eigvals(total), key=lambda value: (-value.real, -abs(value.imag), -value.imag)
+    )
     growth, turn = [value.real for value in values], [max(value.imag, 0.0) for value in values]
-    heads = [{"M": M.tolist(), "V": V.tolist()} for M, V in zip(weights.M, weights.full_V, strict=True)]
+    heads = [
+        {"M": M.tolist(), "V": V.tolist()} for M, V in zip(weights.M, weights.full_V, strict=True)
+    ]
     return {"d": weights.d, "heads": heads, "total": total.tolist(), "growth": growth, "turn": turn}
 
 
@@ -86,9 +133,16 @@ def answers(browser_tab, tmp_path_factory):
     """[(case, what JavaScript says, what Python says)]"""
     page = open_modules(browser_tab, tmp_path_factory.mktemp("theory"), "theory")
     made = cases()
-    told = page.call("cases => cases.map(([spec, weights]) => theory.predict(spec, weights))",
-                     [[{"weights": {}, "start": {}, "dynamics": dynamics, "solve": solve or {"t_end": 1}}, matrices_of(weights)]
-                      for _, weights, dynamics, solve in made])
+    told = page.call(
+        "cases => cases.map(([spec, weights]) => theory.predict(spec, weights))",
+        [
+            [
+                {"weights": {}, "start": {}, "dynamics": dynamics, "solve": solve or {"t_end": 1}},
+                matrices_of(weights),
+            ]
+            for _, weights, dynamics, solve in made
+        ],
+    )
     found = []
     for (name, weights, dynamics, solve), says in zip(made, told, strict=True):
         x0 = np.random.default_rng(0).normal(size=(5, weights.d))
@@ -100,14 +154,20 @@ def answers(browser_tab, tmp_path_factory):
 
 
 def test_what_is_cited_applies(answers):
-    wrong = [(name, says["theorem"]) for name, _, _, _, says, applies in answers
-             if says["theorem"] and applies[says["theorem"]] is not True]
+    wrong = [
+        (name, says["theorem"])
+        for name, _, _, _, says, applies in answers
+        if says["theorem"] and applies[says["theorem"]] is not True
+    ]
     assert wrong == []
 
 
 def test_a_theorem_about_the_end_is_never_missed(answers):
-    missed = [(name, says["cite"], [one for one in LIMITS if applies[one]]) for name, _, _, _, says, applies in answers
-              if any(applies[one] for one in LIMITS) and says["theorem"] not in LIMITS]
+    missed = [
+        (name, says["cite"], [one for one in LIMITS if applies[one]])
+        for name, _, _, _, says, applies in answers
+        if any(applies[one] for one in LIMITS) and says["theorem"] not in LIMITS
+    ]
     assert missed == []
     assert {says["theorem"] for *_, says, _ in answers} >= {*LIMITS, *BOUNDS, "generic_scores", ""}
 
@@ -132,12 +192,22 @@ def test_citations_are_those_of_python(answers):
 
 
 def test_the_sphere(answers):
-    """Only V = QᵀK = I, beta >= 0, softmax, one head and no mask have a result, and it is of other papers."""
+    """Only V = QᵀK = I, beta >= 0, softmax, one head and no mask have a result, and it is of other
+    papers.
+    """
     for name, weights, dynamics, _, says, _ in answers:
         if dynamics.get("geometry") == "sphere":
-            is_identity = np.array_equal(weights.full_V[0], np.eye(weights.d)) and weights.heads == 1
+            is_identity = (
+                np.array_equal(weights.full_V[0], np.eye(weights.d)) and weights.heads == 1
+            )
             assert (says["shape"] == "point") == (is_identity and weights.d > 1), name
-            assert says["paper"] == ("" if says["isOpen"] else "arXiv:2507.22857" if weights.d == 2 else "arXiv:2312.10794")
+            assert says["paper"] == (
+                ""
+                if says["isOpen"]
+                else "arXiv:2507.22857"
+                if weights.d == 2
+                else "arXiv:2312.10794"
+            )
 
 
 def test_bounds_and_conjectures(answers):
@@ -149,6 +219,14 @@ def test_bounds_and_conjectures(answers):
         if says["theorem"] in ("polytope", "polytope_times_subspace", *BOUNDS):
             assert says["most"] is None, name
     words = {name: says["says"] for name, *_, says, _ in answers}
-    assert "no clusters are expected" in words["([0.5, 1.2],)"] and "negative" in words["(-0.5, -1.0)"]
-    assert "Several different" in words["(1.0, -1.0)"] and "lacks eigenvectors" in words["a Jordan block"]
-    assert "infinity in finite time" in words["(1.0, 0.5) {'kernel': 'exp_mean'}"] and "2 heads" in words["(1.0, 0.5) two heads"]
+    assert (
+        "no clusters are expected" in words["([0.5, 1.2],)"] and "negative" in words["(-0.5, -1.0)"]
+    )
+    assert (
+        "Several different" in words["(1.0, -1.0)"]
+        and "lacks eigenvectors" in words["a Jordan block"]
+    )
+    assert (
+        "infinity in finite time" in words["(1.0, 0.5) {'kernel': 'exp_mean'}"]
+        and "2 heads" in words["(1.0, 0.5) two heads"]
+    )

@@ -1,4 +1,6 @@
-"""The command line: what it prints, what it writes, its exit codes, and one sentence for whatever a user gets wrong."""
+"""The command line: what it prints, what it writes, its exit codes, and one sentence for whatever a
+user gets wrong.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def ends_with(monkeypatch, make_run):
     return arrange
 
 
-# ---------------------------------------------------------------------------------------------------- help and list
+# --------------------------------------------------------------------------------------------------
+# help and list
 
 
 def test_the_version():
@@ -70,11 +73,17 @@ def test_list_has_everything():
     for things in named.values():
         assert all(thing["about"] and "\n" not in thing["about"] for thing in things.values())
     assert named["start laws"]["uniform_cube"]["keys"] == {
-        "n": {"required": True}, "d": {"required": True}, "low": {"required": False, "default": -1.0},
-        "high": {"required": False, "default": 1.0}, "rng": {"required": False, "default": 0},
+        "n": {"required": True},
+        "d": {"required": True},
+        "low": {"required": False, "default": -1.0},
+        "high": {"required": False, "default": 1.0},
+        "rng": {"required": False, "default": 0},
     }
     assert named["weights families"]["gaussian"]["keys"]["rank"] == {"required": False}
-    assert named["keys of [solve]"]["rtol"]["default"] == 1e-8 and "default" not in named["keys of [solve]"]["t_end"]
+    assert (
+        named["keys of [solve]"]["rtol"]["default"] == 1e-8
+        and "default" not in named["keys of [solve]"]["t_end"]
+    )
     assert {"softmax", "exp_mean", "hardmax", "sigmoid", "sinkhorn"} <= set(named["kernels"])
     assert named["masks"]["window"]["keys"]["width"] == {"required": True}
     table = attnlab("list", "--all").stdout
@@ -87,8 +96,14 @@ def test_list_begins_with_an_overview():
     assert set(KIND_MEANINGS) == set(every)
     overview = attnlab("list").stdout
     assert len(overview.splitlines()) < 36
-    rows = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in overview.splitlines() if line.startswith("│")]
-    assert [(kind, int(count)) for kind, count, *_ in rows] == [(kind, len(things)) for kind, things in every.items()]
+    rows = [
+        [cell.strip() for cell in line.strip("│ ").split("│")]
+        for line in overview.splitlines()
+        if line.startswith("│")
+    ]
+    assert [(kind, int(count)) for kind, count, *_ in rows] == [
+        (kind, len(things)) for kind, things in every.items()
+    ]
     for kind, _, _, command in rows:
         program, verb, word = command.split()
         assert (program, verb) == ("attnlab", "list")
@@ -99,9 +114,16 @@ def test_list_begins_with_an_overview():
 
 def test_list_of_one_kind():
     every = json.loads(attnlab("list", "--json").stdout)
-    assert json.loads(attnlab("list", "experiments", "--json").stdout) == {"experiments": every["experiments"]}
-    assert set(json.loads(attnlab("list", "Keys of", "--json").stdout)) == {name for name in every if name.startswith("keys of")}
-    assert "polytope_2d" in attnlab("list", "experiments").stdout and "uniform_cube" not in attnlab("list", "experiments").stdout
+    assert json.loads(attnlab("list", "experiments", "--json").stdout) == {
+        "experiments": every["experiments"]
+    }
+    assert set(json.loads(attnlab("list", "Keys of", "--json").stdout)) == {
+        name for name in every if name.startswith("keys of")
+    }
+    assert (
+        "polytope_2d" in attnlab("list", "experiments").stdout
+        and "uniform_cube" not in attnlab("list", "experiments").stdout
+    )
 
 
 @pytest.mark.parametrize("kind", ["no such kind", " "])
@@ -110,7 +132,8 @@ def test_list_of_a_kind_that_is_not_there_names_those_that_are(kind):
     assert "Unknown kind" in failed.stderr and "start laws" in failed.stderr
 
 
-# -------------------------------------------------------------------------------------------------------------- run
+# --------------------------------------------------------------------------------------------------
+# run
 
 
 def test_run_saves_and_tells(spec_file, workplace, polytope):
@@ -124,14 +147,21 @@ def test_run_saves_and_tells(spec_file, workplace, polytope):
 
 def test_run_prints_json(spec_file, polytope):
     numbers = json.loads(attnlab("run", spec_file, "--json").stdout)
-    assert (numbers["n"], numbers["d"], numbers["status"], numbers["saved"]) == (5, 3, "OK", "small.nc")
+    assert (numbers["n"], numbers["d"], numbers["status"], numbers["saved"]) == (
+        5,
+        3,
+        "OK",
+        "small.nc",
+    )
     assert numbers["time_reached"] == numbers["time_asked"] == 0.5
     assert numbers["steps"] > 0 and numbers["evaluations"] > numbers["steps"]
     assert numbers["digest"] == polytope.digest() and numbers["error"] is None
 
 
 def test_run_gives_the_certified_error(workplace, polytope):
-    dataclasses.replace(polytope, solve={**polytope.solve, "measure_error": True}).save("certified.toml")
+    dataclasses.replace(polytope, solve={**polytope.solve, "measure_error": True}).save(
+        "certified.toml"
+    )
     assert 0 <= json.loads(attnlab("run", "certified.toml", "--json").stdout)["error"] < 1e-6
 
 
@@ -143,7 +173,9 @@ def test_run_draws_and_films(workplace, polytope, monkeypatch):
     assert (workplace / "m.gif").read_bytes().startswith(b"GIF")
 
 
-@pytest.mark.parametrize(("option", "name"), [("-o", "old.nc"), ("--figure", "old.png"), ("--movie", "old.gif")])
+@pytest.mark.parametrize(
+    ("option", "name"), [("-o", "old.nc"), ("--figure", "old.png"), ("--movie", "old.gif")]
+)
 def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, name, ends_with):
     ends_with(Status.OK)
     (workplace / name).write_text("precious")
@@ -157,7 +189,9 @@ def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, name, 
 
 @pytest.fixture
 def must_not_simulate(monkeypatch):
-    monkeypatch.setattr(engine, "simulate", lambda *_, **__: pytest.fail("simulated before looking where to write"))
+    monkeypatch.setattr(
+        engine, "simulate", lambda *_, **__: pytest.fail("simulated before looking where to write")
+    )
 
 
 @pytest.mark.parametrize("option", ["-o", "--figure", "--movie"])
@@ -180,11 +214,26 @@ def test_a_spec_that_is_called_like_a_run_is_not_replaced(workplace, polytope, m
 @pytest.mark.parametrize(
     ("outputs", "sentence"),
     [
-        (("-o", "a.nc", "--figure", "a.nc"), "-o and --figure are the same file, a.nc. Choose two names."),
-        (("--figure", "a.png", "--movie", "./a.png"), "--figure and --movie are the same file, a.png. Choose two names."),
-        (("-o", "run"), "The name of a run must end in .nc, .csv, .npz or .mat, got run: use run.nc."),
-        (("-o", "run.png"), "The name of a run must end in .nc, .csv, .npz or .mat, got run.png: use run.nc."),
-        (("--figure", "f.gif"), "f.gif is the name of a movie: a figure's name ends in .png, .pdf or .svg."),
+        (
+            ("-o", "a.nc", "--figure", "a.nc"),
+            "-o and --figure are the same file, a.nc. Choose two names.",
+        ),
+        (
+            ("--figure", "a.png", "--movie", "./a.png"),
+            "--figure and --movie are the same file, a.png. Choose two names.",
+        ),
+        (
+            ("-o", "run"),
+            "The name of a run must end in .nc, .csv, .npz or .mat, got run: use run.nc.",
+        ),
+        (
+            ("-o", "run.png"),
+            "The name of a run must end in .nc, .csv, .npz or .mat, got run.png: use run.nc.",
+        ),
+        (
+            ("--figure", "f.gif"),
+            "f.gif is the name of a movie: a figure's name ends in .png, .pdf or .svg.",
+        ),
         (("--figure", "f"), "A figure's file name must end in .png, .pdf or .svg"),
         (("--figure", "f.txt"), "A figure's file name must end in .png, .pdf or .svg"),
         (("--movie", "m.png"), "A movie's file name must end in .gif or .mp4, got 'm.png'."),
@@ -192,12 +241,16 @@ def test_a_spec_that_is_called_like_a_run_is_not_replaced(workplace, polytope, m
         (("--movie", "no/m.gif"), "There is no folder no. Create it first."),
     ],
 )
-def test_names_are_looked_at_before_the_run(spec_file, workplace, outputs, sentence, must_not_simulate):
+def test_names_are_looked_at_before_the_run(
+    spec_file, workplace, outputs, sentence, must_not_simulate
+):
     assert refused("run", spec_file, *outputs, "--force").startswith(sentence)
     assert [path.name for path in workplace.iterdir()] == ["small.toml"]
 
 
-def test_a_folder_that_forbids_writing_is_seen_before_the_run(spec_file, monkeypatch, must_not_simulate):
+def test_a_folder_that_forbids_writing_is_seen_before_the_run(
+    spec_file, monkeypatch, must_not_simulate
+):
     monkeypatch.setattr("os.access", lambda path, mode, **__: mode != os.W_OK)
     assert refused("run", spec_file) == "You may not write to the folder .. Choose another one."
 
@@ -210,7 +263,7 @@ def test_an_example_runs_by_its_name(workplace, ends_with, polytope):
     (workplace / "polytope_3d").mkdir()
     attnlab("run", "polytope_3d", "-o", "a.nc")
     assert load("a.nc").spec == example_spec("polytope_3d")
-    polytope.save("polytope_2d")                    # a file of that name is what is meant
+    polytope.save("polytope_2d")  # a file of that name is what is meant
     attnlab("run", "polytope_2d", "-o", "b.nc")
     assert load("b.nc").spec == polytope
 
@@ -218,9 +271,15 @@ def test_an_example_runs_by_its_name(workplace, ends_with, polytope):
 def test_an_unknown_name_suggests_the_nearest_example(workplace):
     for verb in (("run", "polytop_2d"), ("plot", "polytop_2d", "-o", "f.png")):
         message = refused(*verb)
-        assert message.startswith("Unknown file or example Spec 'polytop_2d'. Did you mean 'polytope_2d'? Known: attention_1d, ")
+        assert message.startswith(
+            "Unknown file or example Spec 'polytop_2d'. Did you mean 'polytope_2d'? Known:"
+            " attention_1d, "
+        )
     message = refused("run", "polytope_2d.toml")
-    assert message == "There is no Spec at polytope_2d.toml. To use the example, give its name alone: polytope_2d."
+    assert (
+        message == "There is no Spec at polytope_2d.toml. To use the example, give its name alone:"
+        " polytope_2d."
+    )
     (workplace / "folder").mkdir()
     assert refused("run", "folder") == "folder is a folder: give a Spec, a .toml or .json file."
 
@@ -228,7 +287,10 @@ def test_an_unknown_name_suggests_the_nearest_example(workplace):
 def test_a_run_that_fails_is_saved_and_is_exit_code_1(spec_file, workplace, ends_with):
     ends_with(Status.MAX_STEPS)
     result = attnlab("run", spec_file, "-o", "run.nc", "--figure", "f.png", code=1)
-    assert result.stderr.strip() == f"{Status.MAX_STEPS.value} The part that was computed is in run.nc."
+    assert (
+        result.stderr.strip()
+        == f"{Status.MAX_STEPS.value} The part that was computed is in run.nc."
+    )
     assert "MAX_STEPS" in result.stdout
     assert load(workplace / "run.nc").status is Status.MAX_STEPS
 
@@ -247,16 +309,21 @@ def test_a_run_that_is_interrupted_is_saved_and_is_exit_code_130(spec_file, work
 
 
 def test_a_real_failure_leaves_a_run_up_to_there(workplace, polytope):
-    dataclasses.replace(polytope, solve={"t_end": 5, "saves": 51, "max_steps": 3}).save("short.toml")
+    dataclasses.replace(polytope, solve={"t_end": 5, "saves": 51, "max_steps": 3}).save(
+        "short.toml"
+    )
     attnlab("run", "short.toml", code=1)
     run = load("short.nc")
     assert run.status is Status.MAX_STEPS and run.spec == Spec.load("short.toml")
     assert 0 <= run.times[-1] < 5 and np.isfinite(run.states).all()
 
 
-# ------------------------------------------------------------------------------------------- what a user gets wrong
+# ------------------------------------------------------------------------------------------- what a
+# user gets wrong
 
-SMALL = "[weights]\nfamily = 'identity'\n[start]\nlaw = 'normal'\nn = 3\nd = 2\n[solve]\nt_end = 1\n"
+SMALL = (
+    "[weights]\nfamily = 'identity'\n[start]\nlaw = 'normal'\nn = 3\nd = 2\n[solve]\nt_end = 1\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -264,12 +331,21 @@ SMALL = "[weights]\nfamily = 'identity'\n[start]\nlaw = 'normal'\nn = 3\nd = 2\n
     [
         (None, "There is no Spec at bad.toml."),
         ("[weights\n", "bad.toml is not valid TOML"),
-        ("[weights]\n", "bad.toml: A Spec needs the sections weights, start and solve; start, solve is missing."),
+        (
+            "[weights]\n",
+            (
+                "bad.toml: A Spec needs the sections weights, start and solve; start, solve is"
+                " missing."
+            ),
+        ),
         ("weights = 3\nstart = 3\nsolve = 3\n", "bad.toml: Spec.weights must be a table, got int."),
         (SMALL.replace("identity", "identiy"), "Did you mean 'identity'?"),
         (SMALL.replace("t_end", "t_edn"), "Did you mean 't_end'?"),
         (SMALL.replace("n = 3", "n = 0"), "n must be a whole number"),
-        (SMALL + "observe = ['diameter']\n", "observe is a list at the top of the file, before the first [section]"),
+        (
+            SMALL + "observe = ['diameter']\n",
+            "observe is a list at the top of the file, before the first [section]",
+        ),
     ],
 )
 def test_a_wrong_spec_is_one_sentence(workplace, text, sentence):
@@ -287,7 +363,10 @@ def test_a_wrong_place_is_one_sentence(spec_file, output, must_not_simulate):
 
 def test_a_folder_is_no_spec(workplace):
     (workplace / "folder.toml").mkdir()
-    assert refused("run", "folder.toml") == "folder.toml is a folder: give a Spec, a .toml or .json file."
+    assert (
+        refused("run", "folder.toml")
+        == "folder.toml is a folder: give a Spec, a .toml or .json file."
+    )
 
 
 def test_what_is_no_run_is_one_sentence(workplace):
@@ -312,7 +391,8 @@ def test_a_run_that_fails_is_not_drawn(spec_file, workplace, ends_with, status, 
     assert not (workplace / "f.png").exists()
 
 
-# ------------------------------------------------------------------------------------------------------------- plot
+# --------------------------------------------------------------------------------------------------
+# plot
 
 
 def test_plot_draws_a_spec_and_a_run(spec_file, workplace):
@@ -327,7 +407,9 @@ def test_plot_draws_a_spec_and_a_run(spec_file, workplace):
 def run_file(workplace):
     """A batch of two runs of two heads in the plane, on disk."""
     start = {"law": "normal", "n": 6, "d": 2, "batch": 2}
-    Spec(weights={"family": "gaussian", "heads": 2}, start=start, solve={"t_end": 1, "saves": 5}).save("two.toml")
+    Spec(
+        weights={"family": "gaussian", "heads": 2}, start=start, solve={"t_end": 1, "saves": 5}
+    ).save("two.toml")
     attnlab("run", "two.toml")
     return "two.nc"
 
@@ -341,17 +423,42 @@ def test_plot_passes_on_what_is_asked(run_file, monkeypatch):
 
     real = render.plot
     monkeypatch.setattr(render, "plot", drawn)
-    options = ("--kind", "attention", "--member", 1, "--times", "0,0.5", "--frame", "x", "--head", 1, "--width", 5,
-               "--no-title")
+    options = (
+        "--kind",
+        "attention",
+        "--member",
+        1,
+        "--times",
+        "0,0.5",
+        "--frame",
+        "x",
+        "--head",
+        1,
+        "--width",
+        5,
+        "--no-title",
+    )
     attnlab("plot", run_file, "-o", "f.png", *options)
-    assert asked == {"kind": "attention", "member": 1, "times": [0.0, 0.5], "frame": "x", "head": 1, "width": 5.0, "title": False}
+    assert asked == {
+        "kind": "attention",
+        "member": 1,
+        "times": [0.0, 0.5],
+        "frame": "x",
+        "head": 1,
+        "width": 5.0,
+        "title": False,
+    }
 
 
 @pytest.mark.parametrize(("name", "begins"), [("m.gif", b"GIF"), ("M.MP4", b"\x00\x00\x00")])
 def test_plot_films(run_file, workplace, monkeypatch, name, begins):
     monkeypatch.setattr(render, "movie", functools.partial(render.movie, frames=3, dpi=40))
-    result = attnlab("plot", run_file, "-o", name, "--member", 1, "--kind", "attention", "--head", 0)
-    assert (workplace / name).read_bytes().startswith(begins) and result.stdout == f"Movie written to {name}.\n"
+    result = attnlab(
+        "plot", run_file, "-o", name, "--member", 1, "--kind", "attention", "--head", 0
+    )
+    assert (workplace / name).read_bytes().startswith(
+        begins
+    ) and result.stdout == f"Movie written to {name}.\n"
 
 
 def test_plot_replaces_nothing_unless_forced(run_file, workplace):
@@ -361,7 +468,9 @@ def test_plot_replaces_nothing_unless_forced(run_file, workplace):
     attnlab("plot", run_file, "-o", "f.png", "--force")
     assert (workplace / "f.png").read_bytes().startswith(b"\x89PNG")
     before = (workplace / run_file).read_bytes()
-    assert refused("plot", run_file, "-o", run_file, "--force").startswith("-o would overwrite the input two.nc")
+    assert refused("plot", run_file, "-o", run_file, "--force").startswith(
+        "-o would overwrite the input two.nc"
+    )
     assert (workplace / run_file).read_bytes() == before
 
 
@@ -369,14 +478,22 @@ def test_plot_replaces_nothing_unless_forced(run_file, workplace):
     ("options", "sentence"),
     [
         (("--kind", "atention"), "Did you mean 'attention'?"),
-        (("--times", "soon"), "--times must be numbers with commas between them, such as 0,2.5,5; got 'soon'."),
+        (
+            ("--times", "soon"),
+            "--times must be numbers with commas between them, such as 0,2.5,5; got 'soon'.",
+        ),
         (("--times", "0,nan"), "--times must be numbers with commas between them"),
         (("--frame", "y"), "--frame must be x or z, got 'y'."),
         (("-o", "f.xyz"), "A figure's file name must end in .png, .pdf or .svg"),
-        (("-o", "f.gif", "--times", "1"), "--times applies only to figures; a movie shows all times."),
+        (
+            ("-o", "f.gif", "--times", "1"),
+            "--times applies only to figures; a movie shows all times.",
+        ),
     ],
 )
-def test_wrong_options_of_plot_are_one_sentence_before_the_run(spec_file, options, sentence, must_not_simulate):
+def test_wrong_options_of_plot_are_one_sentence_before_the_run(
+    spec_file, options, sentence, must_not_simulate
+):
     options = options if "-o" in options else ("-o", "f.png", *options)
     assert sentence in refused("plot", spec_file, *options)
 
@@ -394,7 +511,8 @@ def test_what_the_run_does_not_have_is_one_sentence(run_file, workplace, options
     assert not (workplace / "f.png").exists()
 
 
-# --------------------------------------------------------------------------------------------- as its own process
+# --------------------------------------------------------------------------------------------- as
+# its own process
 
 COMMAND = [sys.executable, "-c", "from attnlab.cli import main; main()"]
 
@@ -408,12 +526,16 @@ def test_as_a_process(workplace, polytope):
 
 
 def test_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "attnlab", "--version"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "attnlab", "--version"], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (0, f"attnlab {__version__}\n")
 
 
 def test_a_reader_may_leave_early():
-    process = subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     process.stdout.close()
     assert "Traceback" not in process.stderr.read()
     process.stderr.close()

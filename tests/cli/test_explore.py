@@ -26,25 +26,55 @@ def attnlab(*words: str):
 
 def test_the_default_page(here):
     done = attnlab()
-    assert done.exit_code == 0 and "Open explorer.html in a browser" in done.output and is_page(here / "explorer.html")
+    assert (
+        done.exit_code == 0
+        and "Open explorer.html in a browser" in done.output
+        and is_page(here / "explorer.html")
+    )
 
 
 def test_options_arrive(here):
-    done = attnlab("late", "-o", "page.html", "--hide", "sweep,footer", "--hide", "legend", "--lock", "beta, n", "--guess",
-                   "--theme", "dark",
-                   "--title", "Week 3")
+    done = attnlab(
+        "late",
+        "-o",
+        "page.html",
+        "--hide",
+        "sweep,footer",
+        "--hide",
+        "legend",
+        "--lock",
+        "beta, n",
+        "--guess",
+        "--theme",
+        "dark",
+        "--title",
+        "Week 3",
+    )
     payload = payload_in(here / "page.html")
     assert done.exit_code == 0, done.output
     assert (payload["hide"], payload["lock"]) == (["sweep", "footer", "legend"], ["beta", "n"])
-    assert payload["guess"] is True and payload["title"] == "Week 3" and payload["state"]["view"]["theme"] == "dark"
+    assert (
+        payload["guess"] is True
+        and payload["title"] == "Week 3"
+        and payload["state"]["view"]["theme"] == "dark"
+    )
 
 
 def test_files_and_recordings(here):
     spec_of().save("mine.toml")
-    assert attnlab("mine.toml", "-o", "page.html").exit_code == 0 and payload_in(here / "page.html")["limits"]
-    assert attnlab("mine.toml", "-o", "page.html", "--record").exit_code == 0 and payload_in(here / "page.html")["recording"]
+    assert (
+        attnlab("mine.toml", "-o", "page.html").exit_code == 0
+        and payload_in(here / "page.html")["limits"]
+    )
+    assert (
+        attnlab("mine.toml", "-o", "page.html", "--record").exit_code == 0
+        and payload_in(here / "page.html")["recording"]
+    )
     al.save(al.run_spec(spec_of()), "run.nc")
-    assert attnlab("run.nc", "-o", "other.html").exit_code == 0 and payload_in(here / "other.html")["recording"]
+    assert (
+        attnlab("run.nc", "-o", "other.html").exit_code == 0
+        and payload_in(here / "other.html")["recording"]
+    )
     assert attnlab("hyperplanes_2d", "-o", "page.html", "--work", "10").exit_code == 0
 
 
@@ -57,16 +87,29 @@ def test_files_and_recordings(here):
 ])  # fmt: skip
 def test_what_is_wrong_is_a_sentence(here, words, says):
     done = attnlab(*words)
-    assert done.exit_code == 2 and says in " ".join(done.output.split()) and "Traceback" not in done.output
+    assert (
+        done.exit_code == 2
+        and says in " ".join(done.output.split())
+        and "Traceback" not in done.output
+    )
     assert not list(here.glob("*.html"))
 
 
 def test_only_a_page_of_its_own_is_replaced(here):
     (here / "page.html").write_text("<title>mine</title>")
     done = attnlab("late", "-o", "page.html")
-    assert done.exit_code == 2 and "exists already" in done.output and (here / "page.html").read_text() == "<title>mine</title>"
-    assert attnlab("late", "-o", "page.html", "--force").exit_code == 0 and is_page(here / "page.html")
-    assert attnlab("polygon", "-o", "page.html").exit_code == 0 and payload_in(here / "page.html")["state"]["preset"] == "polygon"
+    assert (
+        done.exit_code == 2
+        and "exists already" in done.output
+        and (here / "page.html").read_text() == "<title>mine</title>"
+    )
+    assert attnlab("late", "-o", "page.html", "--force").exit_code == 0 and is_page(
+        here / "page.html"
+    )
+    assert (
+        attnlab("polygon", "-o", "page.html").exit_code == 0
+        and payload_in(here / "page.html")["state"]["preset"] == "polygon"
+    )
     spec_of().save("mine.toml")
     (here / "link.html").symlink_to("mine.toml")
     assert "would overwrite the input" in attnlab("mine.toml", "-o", "link.html").output
@@ -75,9 +118,15 @@ def test_only_a_page_of_its_own_is_replaced(here):
 def test_a_broken_spec_leaves_the_old_page(here):
     attnlab("late", "-o", "page.html")
     before = (here / "page.html").read_bytes()
-    (here / "bad.toml").write_text("[weights]\nfamily = 'identiy'\n[start]\nlaw='normal'\nn=3\nd=2\n[solve]\nt_end=1\n")
+    (here / "bad.toml").write_text(
+        "[weights]\nfamily = 'identiy'\n[start]\nlaw='normal'\nn=3\nd=2\n[solve]\nt_end=1\n"
+    )
     done = attnlab("bad.toml", "-o", "page.html")
-    assert done.exit_code == 2 and "Did you mean 'identity'" in done.output and (here / "page.html").read_bytes() == before
+    assert (
+        done.exit_code == 2
+        and "Did you mean 'identity'" in done.output
+        and (here / "page.html").read_bytes() == before
+    )
 
 
 def test_a_browser_is_opened_on_request_only(here, monkeypatch):

@@ -1,4 +1,6 @@
-"""attnlab predict and attnlab check, and the figure of verdicts: what is printed and drawn is what the records hold."""
+"""attnlab predict and attnlab check, and the figure of verdicts: what is printed and drawn is what
+the records hold.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def spec_file(workplace, polytope):
 
 @pytest.fixture
 def batch_file(workplace, polytope):
-    spec = dataclasses.replace(polytope, start={**polytope.start, "batch": 3}, solve={"t_end": 0.5, "saves": 6})
+    spec = dataclasses.replace(
+        polytope, start={**polytope.start, "batch": 3}, solve={"t_end": 0.5, "saves": 6}
+    )
     spec.save(workplace / "batch.toml")
     return "batch.toml"
 
@@ -45,18 +49,37 @@ def planted(monkeypatch):
 
     def plant(value, hypothesis=True, needs=""):
         theorem = Theorem(
-            "planted", "theorem", "It is planted.", "arXiv", lambda dynamics, x0: [Hypothesis("a fact", 1.5, "> 2", hypothesis)],
-            lambda dynamics, x0: ("Something grows.", {"rate": 1 + 2j, "set": (1, np.inf), "array": np.arange(2.0)}),
-            lambda evidence: Measured(value, 0.0, 0.01, 0.1, "Seen by eye.", needs=needs, details={"number": np.float64(3.0)}),
-            lambda: None, lambda: None, lambda: None, lambda run: run,
+            "planted",
+            "theorem",
+            "It is planted.",
+            "arXiv",
+            lambda dynamics, x0: [Hypothesis("a fact", 1.5, "> 2", hypothesis)],
+            lambda dynamics, x0: (
+                "Something grows.",
+                {"rate": 1 + 2j, "set": (1, np.inf), "array": np.arange(2.0)},
+            ),
+            lambda evidence: Measured(
+                value,
+                0.0,
+                0.01,
+                0.1,
+                "Seen by eye.",
+                needs=needs,
+                details={"number": np.float64(3.0)},
+            ),
+            lambda: None,
+            lambda: None,
+            lambda: None,
+            lambda run: run,
         )
-        len(theorems)                                                       # so that all files are read before
+        len(theorems)  # so that all files are read before
         monkeypatch.setitem(theorems._things, "planted", theorem)
 
     return plant
 
 
-# the command line ---------------------------------------------------------------------------------------------------------
+# the command line
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_prediction_is_a_line_or_a_paragraph_and_json_holds_it_all(spec_file, planted):
@@ -64,31 +87,60 @@ def test_a_prediction_is_a_line_or_a_paragraph_and_json_holds_it_all(spec_file, 
     line = attnlab("predict", spec_file, *named("planted")).stdout
     assert line == "planted (theorem): applies. Something grows.\n"
     text = attnlab("predict", spec_file, "--long", *named("planted")).stdout
-    assert text.startswith(line.strip()) and "yes  a fact (1.5, must be > 2)" in text and "rate: (1+2j)" in text
+    assert (
+        text.startswith(line.strip())
+        and "yes  a fact (1.5, must be > 2)" in text
+        and "rate: (1+2j)" in text
+    )
     (record,) = json.loads(attnlab("predict", spec_file, "--json", *named("planted")).stdout)
     assert record["applies"] is True and record["limit"] == "Something grows."
     assert record["data"] == {"rate": [1.0, 2.0], "set": [1, None], "array": [0.0, 1.0]}
-    assert record["hypotheses"] == [{"says": "a fact", "value": 1.5, "needs": "> 2", "holds": True, "note": ""}]
+    assert record["hypotheses"] == [
+        {"says": "a fact", "value": 1.5, "needs": "> 2", "holds": True, "note": ""}
+    ]
 
 
 def test_those_that_apply_come_first_and_all_are_there(spec_file):
     summary, *lines = attnlab("predict", spec_file).stdout.splitlines()
-    assert summary.startswith("Theorems: ") and "polytope" in summary and "codimension" not in summary
+    assert (
+        summary.startswith("Theorems: ") and "polytope" in summary and "codimension" not in summary
+    )
     assert {line.split(" ")[0] for line in lines} == set(theorems)
     assert "(theorem): applies" in lines[0]
-    places = [next(i for i, words in enumerate(("): applies", "): may apply", "): does not")) if words in line) for line in lines]
+    places = [
+        next(
+            i
+            for i, words in enumerate(("): applies", "): may apply", "): does not"))
+            if words in line
+        )
+        for line in lines
+    ]
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(("value", "outcome", "code"), [
-    (-1.0, "SUPPORTED", 0), (0.005, "SUPPORTED", 0), (0.02, "CONTRADICTED", 1), (NAN, "UNDECIDED", 0),
-])
-def test_the_exit_code_is_one_for_a_contradicted_theorem_only(spec_file, planted, value, outcome, code):
+@pytest.mark.parametrize(
+    ("value", "outcome", "code"),
+    [
+        (-1.0, "SUPPORTED", 0),
+        (0.005, "SUPPORTED", 0),
+        (0.02, "CONTRADICTED", 1),
+        (NAN, "UNDECIDED", 0),
+    ],
+)
+def test_the_exit_code_is_one_for_a_contradicted_theorem_only(
+    spec_file, planted, value, outcome, code
+):
     planted(value, needs="more would decide")
     result = attnlab("check", spec_file, *named("planted"), code=code)
     assert result.stdout.startswith(f"planted (theorem): {outcome}")
-    (record,) = json.loads(attnlab("check", spec_file, "--json", *named("planted"), code=code).stdout)
-    assert record["outcome"] == outcome and record["evidence"] == "Seen by eye." and record["details"] == {"number": 3.0}
+    (record,) = json.loads(
+        attnlab("check", spec_file, "--json", *named("planted"), code=code).stdout
+    )
+    assert (
+        record["outcome"] == outcome
+        and record["evidence"] == "Seen by eye."
+        and record["details"] == {"number": 3.0}
+    )
     assert record["measured"] == (value if value == value else None)
 
 
@@ -100,7 +152,10 @@ def test_out_of_scope_says_why(spec_file, planted):
 
 def test_a_contradicted_conjecture_is_a_finding(spec_file):
     result = attnlab("check", spec_file, *named("codimension"))
-    assert result.stdout.startswith("codimension (conjecture): CONTRADICTED") and "counterexample" in result.stdout
+    assert (
+        result.stdout.startswith("codimension (conjecture): CONTRADICTED")
+        and "counterexample" in result.stdout
+    )
 
 
 def test_a_single_word_as_names_and_an_unknown_option_are_refused():
@@ -121,9 +176,15 @@ def test_a_run_is_judged_as_its_spec_is(spec_file, workplace):
     run = al.load("small.nc")
     for verdict in al.check(run, names=FAST):
         assert str(verdict) in texts[0]
-        assert verdict.evidence in attnlab("check", "small.nc", "--long", *named(verdict.theorem)).stdout
+        assert (
+            verdict.evidence
+            in attnlab("check", "small.nc", "--long", *named(verdict.theorem)).stdout
+        )
     assert texts[0].endswith("2 SUPPORTED.\n")
-    assert attnlab("predict", "small.nc", *named(*FAST)).stdout == attnlab("predict", spec_file, *named(*FAST)).stdout
+    assert (
+        attnlab("predict", "small.nc", *named(*FAST)).stdout
+        == attnlab("predict", spec_file, *named(*FAST)).stdout
+    )
 
 
 def test_a_batch_is_a_table(batch_file, planted):
@@ -131,7 +192,12 @@ def test_a_batch_is_a_table(batch_file, planted):
     text = attnlab("check", batch_file, *named("planted", "distances_grow"), code=1).stdout
     lines = [line.split("│") for line in text.splitlines() if line.count("│") > 4]
     rows = {row[1].strip(): [cell.strip() for cell in row[2:6]] for row in lines}
-    assert rows["planted"] == ["0", "3", "0", "0"] and rows["distances_grow"] == ["3", "0", "0", "0"]
+    assert rows["planted"] == ["0", "3", "0", "0"] and rows["distances_grow"] == [
+        "3",
+        "0",
+        "0",
+        "0",
+    ]
     assert text.count("CONTRADICTED (measured 0.02") == 3
     found = json.loads(attnlab("check", batch_file, "--json", *named("planted"), code=1).stdout)
     assert [[one["outcome"] for one in member] for member in found] == [["CONTRADICTED"]] * 3
@@ -148,7 +214,10 @@ def test_a_run_that_ends_early_is_judged_as_far_as_it_goes(workplace, polytope):
 
 
 def test_what_a_user_gets_wrong_is_one_sentence(spec_file, workplace):
-    for arguments in (("check", spec_file, "--name", "polytop"), ("predict", spec_file, "--name", "polytop")):
+    for arguments in (
+        ("check", spec_file, "--name", "polytop"),
+        ("predict", spec_file, "--name", "polytop"),
+    ):
         result = attnlab(*arguments, code=2)
         assert "Did you mean 'polytope'?" in result.stderr and result.stdout == ""
     assert "There is no Spec" in attnlab("check", "nothing.toml", code=2).stderr
@@ -163,15 +232,29 @@ def test_results_are_listed():
 
 def test_plain_values():
     assert plain({"a": np.array([1.0, np.nan]), 2: (True, 1j), "o": Outcome.SUPPORTED}) == {
-        "a": [1.0, None], "2": [True, [0.0, 1.0]], "o": "SUPPORTED"}
+        "a": [1.0, None],
+        "2": [True, [0.0, 1.0]],
+        "o": "SUPPORTED",
+    }
 
 
-# the figure ---------------------------------------------------------------------------------------------------------------
+# the figure
+# --------------------------------------------------------------------------------------------------
 
 MADE = [
     Verdict("one", "theorem", Outcome.SUPPORTED, -0.02, 0.0, 0.01, 1e-4, "Seen."),
     Verdict("two", "theorem", Outcome.CONTRADICTED, 3.5, 1.0, 0.5, 0.25, "Seen."),
-    Verdict("three", "estimate", Outcome.UNDECIDED, 0.1, 0.0, 0.1, 2.0, "Seen.", "rtol=1e-12 would decide"),
+    Verdict(
+        "three",
+        "estimate",
+        Outcome.UNDECIDED,
+        0.1,
+        0.0,
+        0.1,
+        2.0,
+        "Seen.",
+        "rtol=1e-12 would decide",
+    ),
     Verdict("four", "conjecture", Outcome.OUT_OF_SCOPE, NAN, NAN, NAN, NAN, "", "it needs: V = I"),
 ]
 
@@ -183,16 +266,29 @@ def words_of(figure):
 def test_a_figure_of_verdicts_shows_every_number_and_word():
     figure = al.plot(MADE)
     bars = figure.axes[1]
-    marks = {a.get_label(): a.get_offsets()[0] for a in bars.collections if a.get_label() in {one.theorem for one in MADE}}
-    assert {name: round(float(place[0]), 12) for name, place in marks.items()} == {"one": -2.0, "two": 5.0, "three": 1.0}
-    colours = {a.get_label(): a.get_facecolor()[0] for a in bars.collections if a.get_label() in marks}
+    marks = {
+        a.get_label(): a.get_offsets()[0]
+        for a in bars.collections
+        if a.get_label() in {one.theorem for one in MADE}
+    }
+    assert {name: round(float(place[0]), 12) for name, place in marks.items()} == {
+        "one": -2.0,
+        "two": 5.0,
+        "three": 1.0,
+    }
+    colours = {
+        a.get_label(): a.get_facecolor()[0] for a in bars.collections if a.get_label() in marks
+    }
     assert len({tuple(colour) for colour in colours.values()}) == 3
     shown = words_of(figure)
     for one in MADE:
         assert one.theorem in shown and LOOKS[one.outcome][2] in shown
         assert not one.unmet or one.unmet in shown
     assert "3.5" in shown and "0.25" in shown and "nan" not in " ".join(shown)
-    assert figure.get_suptitle() == "4 statements: 1 supported, 1 contradicted, 1 out of scope, 1 undecided"
+    assert (
+        figure.get_suptitle()
+        == "4 statements: 1 supported, 1 contradicted, 1 out of scope, 1 undecided"
+    )
     for form in ("png", "pdf", "svg"):
         figure.savefig(io.BytesIO(), format=form)
 
@@ -213,5 +309,8 @@ def test_a_list_of_other_things_is_refused(thing):
 
 
 def test_the_verb_draws(spec_file, workplace):
-    assert "Figure written to a.png" in attnlab("check", spec_file, "-o", "a.png", *named(*FAST)).stdout
+    assert (
+        "Figure written to a.png"
+        in attnlab("check", spec_file, "-o", "a.png", *named(*FAST)).stdout
+    )
     assert (workplace / "a.png").stat().st_size > 10_000

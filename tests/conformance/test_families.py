@@ -1,4 +1,6 @@
-"""Families of checkpoints: what they are read into, what their heads are, and the model itself run in NumPy."""
+"""Families of checkpoints: what they are read into, what their heads are, and the model itself run
+in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,29 @@ def test_every_family_has_a_tiny_checkpoint_here():
 def test_shapes_and_names_are_the_contract(family):
     m = load(family)
     c = m.config
-    assert c.family == family and m.raw_config["model_type"] in al.models.families[family].model_types
-    assert m.hidden_states(IDS).shape == (c.layers + 1, 7, 12) and m.attention(IDS).shape == (c.layers, c.heads, 7, 7)
+    assert (
+        c.family == family and m.raw_config["model_type"] in al.models.families[family].model_types
+    )
+    assert m.hidden_states(IDS).shape == (c.layers + 1, 7, 12) and m.attention(IDS).shape == (
+        c.layers,
+        c.heads,
+        7,
+        7,
+    )
     assert m.hidden_states(np.stack([IDS, IDS])).shape == (2, c.layers + 1, 7, 12)
     assert np.allclose(m.attention(IDS).sum(axis=-1), 1)
     w = m.weights(1)
     assert isinstance(w, al.Weights) and w.Q.shape == (c.heads, c.head_size, 12) and w.is_factored
     assert m.weights(1, head=2).V[0].shape == (1, 12, c.head_size)
-    assert len(m.parts.layers) == c.layers and (m.parts.layers[0] is m.parts.layers[1]) == c.is_tied == (family == "albert")
+    assert len(m.parts.layers) == c.layers and (
+        m.parts.layers[0] is m.parts.layers[1]
+    ) == c.is_tied == (family == "albert")
 
 
 def gained(matrices, norm):
-    """The matrices of queries or keys with the gain of their norm, and for LayerNorm its centring, but not its division."""
+    """The matrices of queries or keys with the gain of their norm, and for LayerNorm its centring,
+    but not its division.
+    """
     if norm is None:
         return matrices
     k = len(norm.gain)
@@ -71,16 +84,28 @@ def gained(matrices, norm):
 
 @pytest.mark.parametrize("family", MAKERS)
 def test_weights_are_what_attention_computes_with_when_biases_are_taken_away(family):
-    """Scores <Q x_i, K x_j> and values V x_j of the folded Weights, from the stream itself, against the layer without biases."""
+    """Scores <Q x_i, K x_j> and values V x_j of the folded Weights, from the stream itself, against
+    the layer without biases.
+    """
     m = load(family)
     parts = m.parts
     norm = parts.layers[0].attention_block.norm_before
     attention = parts.layers[0].attention
     bare = dataclasses.replace(
-        attention, query_bias=None, key_bias=None, value_bias=None, output_bias=None, cap=None, window=None, by_offset=None,
-        rotary=None,                                                # at offset 0 queries and keys are turned alike
-        query=gained(attention.query, attention.query_norm), key=gained(attention.key, attention.key_norm),
-        query_norm=None, key_norm=None)
+        attention,
+        query_bias=None,
+        key_bias=None,
+        value_bias=None,
+        output_bias=None,
+        cap=None,
+        window=None,
+        by_offset=None,
+        rotary=None,  # at offset 0 queries and keys are turned alike
+        query=gained(attention.query, attention.query_norm),
+        key=gained(attention.key, attention.key_norm),
+        query_norm=None,
+        key_norm=None,
+    )
     stream = embed(parts.embedding, IDS, float)
     seen = np.ones((7, 7), dtype=bool)
     x, deviation = stream, np.ones((7, 1))
@@ -111,17 +136,27 @@ def test_bert_against_a_loop_over_tokens_and_heads():
     get = {name.removeprefix("bert."): array.astype(float) for name, array in state.items()}
 
     def norm(name, v):
-        return (v - v.mean()) / math.sqrt(v.var() + 1e-12) * get[name + ".weight"] + get[name + ".bias"]
+        return (v - v.mean()) / math.sqrt(v.var() + 1e-12) * get[name + ".weight"] + get[
+            name + ".bias"
+        ]
 
     def linear(name, v):
         return get[name + ".weight"] @ v + get[name + ".bias"]
 
-    words, places, kinds = (get[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type"))
-    x = [norm("embeddings.LayerNorm", words[word] + places[i] + kinds[0]) for i, word in enumerate(IDS)]
+    words, places, kinds = (
+        get[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+    )
+    x = [
+        norm("embeddings.LayerNorm", words[word] + places[i] + kinds[0])
+        for i, word in enumerate(IDS)
+    ]
     expected = [x]
     for l in range(2):
         at = f"encoder.layer.{l}."
-        q, k, v = ([linear(f"{at}attention.self.{name}", token) for token in x] for name in ("query", "key", "value"))
+        q, k, v = (
+            [linear(f"{at}attention.self.{name}", token) for token in x]
+            for name in ("query", "key", "value")
+        )
         after = []
         for i in range(7):
             heads = []
@@ -129,13 +164,23 @@ def test_bert_against_a_loop_over_tokens_and_heads():
                 rows = slice(4 * h, 4 * h + 4)
                 e = [math.exp(q[i][rows] @ k[j][rows] / 2) if j != 6 else 0.0 for j in range(7)]
                 heads.append(sum(e[j] / sum(e) * v[j][rows] for j in range(7)))
-            y = norm(f"{at}attention.output.LayerNorm", x[i] + linear(f"{at}attention.output.dense", np.concatenate(heads)))
-            inner = np.array([u * (1 + math.erf(u / math.sqrt(2))) / 2 for u in linear(f"{at}intermediate.dense", y)])
+            y = norm(
+                f"{at}attention.output.LayerNorm",
+                x[i] + linear(f"{at}attention.output.dense", np.concatenate(heads)),
+            )
+            inner = np.array(
+                [
+                    u * (1 + math.erf(u / math.sqrt(2))) / 2
+                    for u in linear(f"{at}intermediate.dense", y)
+                ]
+            )
             after.append(norm(f"{at}output.LayerNorm", y + linear(f"{at}output.dense", inner)))
         x = after
         expected.append(x)
     m = al.models.load(state, config=raw)
-    assert np.allclose(m.hidden_states(IDS, mask=[1, 1, 1, 1, 1, 1, 0]), np.array(expected), rtol=1e-10, atol=1e-12)
+    assert np.allclose(
+        m.hidden_states(IDS, mask=[1, 1, 1, 1, 1, 1, 0]), np.array(expected), rtol=1e-10, atol=1e-12
+    )
     assert not np.allclose(m.hidden_states(IDS), np.array(expected), rtol=1e-3)
 
 
@@ -146,7 +191,7 @@ def test_llama_against_a_loop_with_complex_rotations():
     def norm(name, v):
         return v / math.sqrt(np.mean(v * v) + 1e-5) * get[name + ".weight"]
 
-    def turned(v, place):                       # head size 2: one plane, frequency 1; a rotation is a complex product
+    def turned(v, place):  # head size 2: one plane, frequency 1; a rotation is a complex product
         z = complex(*v) * complex(math.cos(place), math.sin(place))
         return np.array([z.real, z.imag])
 
@@ -155,22 +200,34 @@ def test_llama_against_a_loop_with_complex_rotations():
     for l in range(2):
         at = f"layers.{l}."
         read = [norm(at + "input_layernorm", token) for token in x]
-        q, k, v = ([get[f"{at}self_attn.{name}_proj.weight"] @ token for token in read] for name in "qkv")
+        q, k, v = (
+            [get[f"{at}self_attn.{name}_proj.weight"] @ token for token in read] for name in "qkv"
+        )
         after = []
         for i in range(7):
             heads = []
             for h in range(6):
                 own, shared = slice(2 * h, 2 * h + 2), slice(2 * (h // 3), 2 * (h // 3) + 2)
-                e = [math.exp(turned(q[i][own], i) @ turned(k[j][shared], j) / math.sqrt(2)) for j in range(i + 1)]
+                e = [
+                    math.exp(turned(q[i][own], i) @ turned(k[j][shared], j) / math.sqrt(2))
+                    for j in range(i + 1)
+                ]
                 heads.append(sum(e[j] / sum(e) * v[j][shared] for j in range(i + 1)))
             y = x[i] + get[f"{at}self_attn.o_proj.weight"] @ np.concatenate(heads)
             r = norm(at + "post_attention_layernorm", y)
             gate = np.array([u / (1 + math.exp(-u)) for u in get[f"{at}mlp.gate_proj.weight"] @ r])
-            after.append(y + get[f"{at}mlp.down_proj.weight"] @ (gate * (get[f"{at}mlp.up_proj.weight"] @ r)))
+            after.append(
+                y + get[f"{at}mlp.down_proj.weight"] @ (gate * (get[f"{at}mlp.up_proj.weight"] @ r))
+            )
         x = after
         expected.append(x)
     expected[-1] = [norm("norm", token) for token in x]
-    assert np.allclose(al.models.load(state, config=raw).hidden_states(IDS), np.array(expected), rtol=1e-10, atol=1e-12)
+    assert np.allclose(
+        al.models.load(state, config=raw).hidden_states(IDS),
+        np.array(expected),
+        rtol=1e-10,
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("pairs", ["halves", "neighbours"])
@@ -179,11 +236,16 @@ def test_rotary_scores_depend_on_the_difference_of_places_only(pairs, size):
     rotary = Rotary(10_000.0, size, pairs)
     q, k = np.random.default_rng(0).standard_normal((2, 1, 6))
     places = ((5, 2), (9, 6), (3, 0), (6, 2))
-    score = [(rotate(rotary, q, np.array([i])) @ rotate(rotary, k, np.array([j])).T).item() for i, j in places]
+    score = [
+        (rotate(rotary, q, np.array([i])) @ rotate(rotary, k, np.array([j])).T).item()
+        for i, j in places
+    ]
     assert np.allclose(score[:3], score[0]) and abs(score[3] - score[0]) > 1e-3
     assert np.allclose(rotate(rotary, q, np.array([0])), q)
     turned = rotate(rotary, q, np.array([7]))
-    assert np.isclose(np.linalg.norm(turned), np.linalg.norm(q)) and np.array_equal(turned[:, size:], q[:, size:])
+    assert np.isclose(np.linalg.norm(turned), np.linalg.norm(q)) and np.array_equal(
+        turned[:, size:], q[:, size:]
+    )
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt_neox", "gemma", "phi3", "gptj"])
@@ -207,9 +269,14 @@ def test_offset_gives_the_score_of_a_query_that_many_places_later(family):
 
 def test_source_says_what_was_done_and_what_was_left_out():
     assert load("bert").weights(0, 1).source == "in-memory model L0H1 (biases dropped)"
-    assert "gain and centring of the LayerNorm before it folded in" in load("gpt2").weights(0).source
+    assert (
+        "gain and centring of the LayerNorm before it folded in" in load("gpt2").weights(0).source
+    )
     assert "norm before not folded in" in load("gpt2").weights(0, fold_norm=False).source
-    assert "gain of the RMSNorm" in load("llama").weights(0).source and "biases" not in load("llama").weights(0).source
+    assert (
+        "gain of the RMSNorm" in load("llama").weights(0).source
+        and "biases" not in load("llama").weights(0).source
+    )
 
 
 def test_without_folding_the_matrices_are_the_checkpoint_s():
@@ -220,7 +287,9 @@ def test_without_folding_the_matrices_are_the_checkpoint_s():
     assert np.allclose(w.Q[0] * math.sqrt(4), joined[8:12]) and np.allclose(w.K[0], joined[20:24])
     assert np.allclose(w.V[1][0], joined[32:36])
     assert np.allclose(w.V[0][0], state["h.1.attn.c_proj.weight"].astype(float).T[:, 8:12])
-    assert np.allclose(m.weights(1).Q.sum(axis=-1), 0, atol=1e-12)          # folded: a constant shift of a token is not seen
+    assert np.allclose(
+        m.weights(1).Q.sum(axis=-1), 0, atol=1e-12
+    )  # folded: a constant shift of a token is not seen
 
 
 @pytest.mark.parametrize("family", MAKERS)
@@ -229,16 +298,20 @@ def test_what_padding_holds_is_not_seen(family):
     mask = np.array([1, 1, 1, 1, 1, 0, 0])
     other = np.where(mask, IDS, 2)
     assert np.array_equal(m.hidden_states(IDS, mask)[:, :5], m.hidden_states(other, mask)[:, :5])
-    assert np.allclose(m.hidden_states(IDS, mask)[:, :5], m.hidden_states(IDS[:5]), rtol=1e-12, atol=1e-12)
+    assert np.allclose(
+        m.hidden_states(IDS, mask)[:, :5], m.hidden_states(IDS[:5]), rtol=1e-12, atol=1e-12
+    )
     assert (m.attention(IDS, mask)[..., 5:] == 0).all()
 
 
 @pytest.mark.parametrize("family", [name for name in MAKERS if load(name).config.is_causal])
 def test_a_causal_model_does_not_see_what_comes_later(family):
     m = load(family)
-    assert np.allclose(m.hidden_states(IDS)[:, :4], m.hidden_states(IDS[:4]), rtol=1e-12, atol=1e-12)
+    assert np.allclose(
+        m.hidden_states(IDS)[:, :4], m.hidden_states(IDS[:4]), rtol=1e-12, atol=1e-12
+    )
     assert (np.triu(m.attention(IDS), 1) == 0).all()
-    before = m.hidden_states(IDS, mask=[0, 0, 1, 1, 1, 1, 1])               # the first tokens see nothing at all
+    before = m.hidden_states(IDS, mask=[0, 0, 1, 1, 1, 1, 1])  # the first tokens see nothing at all
     assert np.isfinite(before).all()
 
 
@@ -247,7 +320,9 @@ def test_the_last_hidden_state_has_the_final_norm_and_the_others_do_not():
     states = m.hidden_states(IDS)
     seen = seen_by(m.config, np.ones(7, dtype=bool))
     after, _ = layer_step(m.parts.layers[1], states[1], seen)
-    assert np.allclose(apply_norm(m.parts.final_norm, after), states[2]) and not np.allclose(after, states[2])
+    assert np.allclose(apply_norm(m.parts.final_norm, after), states[2]) and not np.allclose(
+        after, states[2]
+    )
 
 
 def test_roberta_counts_places_from_its_padding():
@@ -258,9 +333,11 @@ def test_roberta_counts_places_from_its_padding():
     assert m.config.length == 8 and plain.config.length == 10
     moved = dataclasses.replace(plain.parts.embedding, positions=table[2:])
     assert np.allclose(embed(m.parts.embedding, IDS, float), embed(moved, IDS, float))
-    left = np.concatenate([[1, 1], IDS[:5]])                                # padding before a text does not move its places
-    assert np.allclose(embed(m.parts.embedding, left, float)[2:], embed(m.parts.embedding, IDS[:5], float))
-    del raw["model_type"]                                                   # the names of the tensors say it too
+    left = np.concatenate([[1, 1], IDS[:5]])  # padding before a text does not move its places
+    assert np.allclose(
+        embed(m.parts.embedding, left, float)[2:], embed(m.parts.embedding, IDS[:5], float)
+    )
+    del raw["model_type"]  # the names of the tensors say it too
     assert al.models.load(state, config=raw).config == m.config
 
 
@@ -268,16 +345,26 @@ def test_electra_projects_a_narrow_embedding():
     state, raw = tiny_models.bert("electra.", width=6)
     make = tiny_models.Maker(1)
     make.linear("electra.embeddings_project", 12, 6)
-    m = al.models.load({**state, **make.state}, config={**raw, "model_type": "electra", "embedding_size": 6})
-    assert m.hidden_states(IDS).shape == (3, 7, 12) and m.parts.embedding.projection.shape == (12, 6)
+    m = al.models.load(
+        {**state, **make.state}, config={**raw, "model_type": "electra", "embedding_size": 6}
+    )
+    assert m.hidden_states(IDS).shape == (3, 7, 12) and m.parts.embedding.projection.shape == (
+        12,
+        6,
+    )
 
 
 def test_a_file_of_tensorflow_calls_gain_and_bias_gamma_and_beta():
     state, raw = tiny_models.bert()
-    old = {name: name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta") for name in state}
+    old = {
+        name: name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta")
+        for name in state
+    }
     renamed = {old[name]: array for name, array in state.items()}
     assert "bert.embeddings.LayerNorm.gamma" in renamed
-    one, other = (al.models.load(tensors, config=raw).hidden_states(IDS) for tensors in (state, renamed))
+    one, other = (
+        al.models.load(tensors, config=raw).hidden_states(IDS) for tensors in (state, renamed)
+    )
     assert np.array_equal(one, other)
 
 
@@ -287,7 +374,7 @@ def test_a_family_is_recognised_by_its_tensors_where_the_config_does_not_say(fam
     del raw["model_type"]
     if al.models.families[family].mark is not None:
         assert al.models.load(state, config=raw).config.family == family
-    elif family != "gemma":                     # Gemma's tensors are called like Llama's, all of them
+    elif family != "gemma":  # Gemma's tensors are called like Llama's, all of them
         with pytest.raises(al.models.BadModel):
             al.models.load(state, config=raw)
 
@@ -303,8 +390,14 @@ def test_what_the_config_says_of_norms_and_rotary_positions_is_what_the_blocks_d
         assert c.is_pre_norm == (second.norm_before is not None)
         assert c.is_parallel == second.is_beside and not first.is_beside
         assert (layer.attention.rotary is None) == (c.rope_theta is None)
-        assert layer.attention.query.shape == (c.heads, c.head_size, c.d) and len(layer.attention.key) == c.kv_heads
-        assert layer.feedforward.activation == c.activation and layer.feedforward.inner.shape == (c.hidden, c.d)
+        assert (
+            layer.attention.query.shape == (c.heads, c.head_size, c.d)
+            and len(layer.attention.key) == c.kv_heads
+        )
+        assert layer.feedforward.activation == c.activation and layer.feedforward.inner.shape == (
+            c.hidden,
+            c.d,
+        )
     windows = {layer.attention.window for layer in m.parts.layers} - {None}
     assert windows == ({c.window} if c.is_window_computed and c.window else set())
 
@@ -324,26 +417,38 @@ def test_a_sandwich_against_its_equation():
     layer, x = m.parts.layers[1], m.hidden_states(IDS)[1]
     seen = np.tri(7, dtype=bool)
     first, second = layer.blocks
-    x1 = x + apply_norm(first.norm_output, attention_output(layer.attention, apply_norm(first.norm_before, x), seen)[0])
-    expected = x1 + apply_norm(second.norm_output, feedforward(layer.feedforward, apply_norm(second.norm_before, x1)))
+    x1 = x + apply_norm(
+        first.norm_output,
+        attention_output(layer.attention, apply_norm(first.norm_before, x), seen)[0],
+    )
+    expected = x1 + apply_norm(
+        second.norm_output, feedforward(layer.feedforward, apply_norm(second.norm_before, x1))
+    )
     assert np.allclose(layer_step(layer, x, seen)[0], expected, rtol=1e-13)
-    assert not np.allclose(expected, x1 + feedforward(layer.feedforward, apply_norm(second.norm_before, x1)), rtol=1e-2)
+    assert not np.allclose(
+        expected, x1 + feedforward(layer.feedforward, apply_norm(second.norm_before, x1)), rtol=1e-2
+    )
 
 
 def test_a_cap_bounds_scores():
     """Scores that are capped at c lie within c, so no weight of n tokens is below e^(-2c) / n."""
     m = load("gemma2")
-    attention = dataclasses.replace(m.parts.layers[1].attention, query=1e3 * m.parts.layers[1].attention.query)
+    attention = dataclasses.replace(
+        m.parts.layers[1].attention, query=1e3 * m.parts.layers[1].attention.query
+    )
     x = np.random.default_rng(0).standard_normal((7, 12))
     seen = np.ones((7, 7), dtype=bool)
     capped = attention_matrix(attention, x, seen)
-    assert capped.min() >= math.exp(-6) / 7 and np.isclose(capped.min(axis=-1) / capped.max(axis=-1), math.exp(-6)).any()
+    assert (
+        capped.min() >= math.exp(-6) / 7
+        and np.isclose(capped.min(axis=-1) / capped.max(axis=-1), math.exp(-6)).any()
+    )
     assert attention_matrix(dataclasses.replace(attention, cap=None), x, seen).min() < 1e-100
 
 
 def test_opt_counts_the_places_that_the_mask_shows():
     m = load("opt")
-    left = np.concatenate([[1, 1], IDS[:5]])                                # padding before a text does not move its places
+    left = np.concatenate([[1, 1], IDS[:5]])  # padding before a text does not move its places
     alone, padded = m.hidden_states(IDS[:5]), m.hidden_states(left, mask=[0, 0, 1, 1, 1, 1, 1])
     assert np.allclose(padded[:, 2:], alone, rtol=1e-12, atol=1e-12)
 
@@ -351,13 +456,19 @@ def test_opt_counts_the_places_that_the_mask_shows():
 def test_llama2c_with_neighbours_is_the_same_model_as_hugging_face_s_with_halves(tmp_path):
     state, raw = tiny_models.llama(heads=3, kv_heads=3)
     (tmp_path / "model.bin").write_bytes(tiny_models.llama2c(state, raw))
-    (tmp_path / "attnlab.json").write_text(json.dumps({"format": "llama2c", "family": "llama", "licence": "MIT"}))
+    (tmp_path / "attnlab.json").write_text(
+        json.dumps({"format": "llama2c", "family": "llama", "licence": "MIT"})
+    )
     m = al.models.load(tmp_path)
     assert m.config.rope_pairs == "neighbours" and m.licence == "MIT"
     expected = al.models.load(state, config=raw)
     assert np.allclose(m.hidden_states(IDS), expected.hidden_states(IDS), rtol=1e-9, atol=1e-12)
-    assert np.allclose(m.weights(1, offset=2).M, expected.weights(1, offset=2).M, rtol=1e-9, atol=1e-12)
-    assert np.array_equal(al.models.load(tmp_path / "model.bin").hidden_states(IDS), m.hidden_states(IDS))
+    assert np.allclose(
+        m.weights(1, offset=2).M, expected.weights(1, offset=2).M, rtol=1e-9, atol=1e-12
+    )
+    assert np.array_equal(
+        al.models.load(tmp_path / "model.bin").hidden_states(IDS), m.hidden_states(IDS)
+    )
 
 
 @pytest.mark.parametrize("lost", [0, 5, 21, 30])
@@ -371,7 +482,9 @@ def test_a_cut_onnx_file_gives_the_weights_before_the_cut(tmp_path, lost):
     for name in ("Q", "K", "full_V"):
         assert np.array_equal(getattr(ours.weights(0), name), getattr(expected.weights(0), name))
     assert np.allclose(ours.hidden_states(IDS), expected.hidden_states(IDS), rtol=1e-12, atol=1e-12)
-    (tmp_path / "config.json").unlink()                     # the shapes and the use of the layer say all but the number of heads
+    (
+        tmp_path / "config.json"
+    ).unlink()  # the shapes and the use of the layer say all but the number of heads
     (tmp_path / "attnlab.json").unlink()
     config = al.models.load(tmp_path).config
     assert (config.layers, config.hidden, config.vocabulary, config.heads) == (3, 16, 19, 1)
@@ -381,13 +494,23 @@ def test_llama3_leaves_short_waves_and_stretches_long_ones():
     table = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64}
     theta, stretched = read_rotary({"rope_theta": 1e4, "rope_scaling": table}, 16)
     plain = 1e4 ** (-np.arange(0, 16, 2) / 16)
-    assert theta == 1e4 and np.isclose(stretched[0], plain[0]) and np.isclose(stretched[-1], plain[-1] / 8)
-    assert ((np.array(stretched) <= plain + 1e-15) & (np.array(stretched) >= plain / 8 - 1e-15)).all()
-    assert np.allclose(read_rotary({"rope_parameters": {"rope_type": "linear", "factor": 4.0}}, 16)[1], plain / 4)
+    assert (
+        theta == 1e4
+        and np.isclose(stretched[0], plain[0])
+        and np.isclose(stretched[-1], plain[-1] / 8)
+    )
+    assert (
+        (np.array(stretched) <= plain + 1e-15) & (np.array(stretched) >= plain / 8 - 1e-15)
+    ).all()
+    assert np.allclose(
+        read_rotary({"rope_parameters": {"rope_type": "linear", "factor": 4.0}}, 16)[1], plain / 4
+    )
 
 
 def test_the_page_of_models_lists_every_family():
     page = (DOCS / "models.md").read_text()
     for name in al.models.families:
         kinds = ", ".join(f"`{kind}`" for kind in al.models.families[name].model_types)
-        assert f"| `{name}` | {kinds} | " in page, "Add its row to the page: the first sentence of its file."
+        assert f"| `{name}` | {kinds} | " in page, (
+            "Add its row to the page: the first sentence of its file."
+        )

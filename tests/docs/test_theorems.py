@@ -1,4 +1,6 @@
-"""docs/theorems.md: every registered result is there, in the words it is registered with. No specimen is run here."""
+"""docs/theorems.md: every registered result is there, in the words it is registered with. No
+specimen is run here.
+"""
 
 from __future__ import annotations
 

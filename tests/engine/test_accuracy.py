@@ -1,7 +1,8 @@
-"""The accuracy that was asked for is the accuracy that comes out: ten runs of the paper against another method in 80 bits.
+"""The accuracy that was asked for is the accuracy that comes out: ten runs of the paper against
+another method in 80 bits.
 
-The error is the largest over tokens, relative to the largest token of that time, in x and in z, and must stay within twenty
-times rtol for every rtol from 1e-4 to 1e-11.
+The error is the largest over tokens, relative to the largest token of that time, in x and in z, and
+must stay within twenty times rtol for every rtol from 1e-4 to 1e-11.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ WITHIN = 20.0
 
 
 def _published(matrix, n):
-    return lambda rng: (weights_families["published"](matrix=matrix), rng.uniform(-5, 5, (n, 3 if "2d" not in matrix else 2)))
+    return lambda rng: (
+        weights_families["published"](matrix=matrix),
+        rng.uniform(-5, 5, (n, 3 if "2d" not in matrix else 2)),
+    )
 
 
 def _identity(n, d, size):
@@ -38,13 +42,13 @@ def _sphere(rng):
 
 
 RUNS = {
-    "polytope_2d": (_identity(20, 2, 5), 5.0, {}),                                             # C4
-    "polytope_3d": (_identity(40, 3, 5), 5.0, {}),                                             # C5
-    "hyperplanes_2d": (_published("hyperplanes_2d", 20), 5.0, {}),                             # C6
-    "hyperplanes_3d_decaying": (_published("hyperplanes_3d_decaying", 30), 5.0, {}),           # C7
-    "hyperplanes_3d_growing": (_published("hyperplanes_3d_growing", 30), 5.0, {}),             # C8
-    "codimension": (_published("codimension", 30), 5.0, {}),                                   # C9
-    "polytope_times_line": (_published("polytope_times_line", 30), 6.0, {}),                   # C10
+    "polytope_2d": (_identity(20, 2, 5), 5.0, {}),  # C4
+    "polytope_3d": (_identity(40, 3, 5), 5.0, {}),  # C5
+    "hyperplanes_2d": (_published("hyperplanes_2d", 20), 5.0, {}),  # C6
+    "hyperplanes_3d_decaying": (_published("hyperplanes_3d_decaying", 30), 5.0, {}),  # C7
+    "hyperplanes_3d_growing": (_published("hyperplanes_3d_growing", 30), 5.0, {}),  # C8
+    "codimension": (_published("codimension", 30), 5.0, {}),  # C9
+    "polytope_times_line": (_published("polytope_times_line", 30), 6.0, {}),  # C10
     "one_dimension": (_identity(40, 1, 1), 8.0, {}),
     "three_heads": (_three_heads, 4.0, {}),
     "sphere": (_sphere, 5.0, {"geometry": "sphere", "beta": 9.0}),
@@ -53,7 +57,9 @@ RUNS = {
 
 @cache
 def truth(name: str, seed: int):
-    """(weights, x0, times, x, z) with x, z (T, n, d) by extrapolation in 80-bit arithmetic, z in 60 digits from it."""
+    """(weights, x0, times, x, z) with x, z (T, n, d) by extrapolation in 80-bit arithmetic, z in 60
+    digits from it.
+    """
     draw, t_end, options = RUNS[name]
     w, x0 = draw(np.random.default_rng(seed))
     times = np.linspace(0.0, t_end, 9)
@@ -64,7 +70,10 @@ def truth(name: str, seed: int):
 
 def largest_error(ours, theirs):
     """The largest distance of a token to its truth, relative to that time's largest token."""
-    return (np.linalg.norm(ours - theirs, axis=-1).max(axis=-1) / np.linalg.norm(theirs, axis=-1).max(axis=-1)).max()
+    return (
+        np.linalg.norm(ours - theirs, axis=-1).max(axis=-1)
+        / np.linalg.norm(theirs, axis=-1).max(axis=-1)
+    ).max()
 
 
 def check(name, seed):
@@ -89,9 +98,13 @@ def test_achieved_error_for_other_starts(name, seed):
 
 
 def test_the_independent_solution_agrees_with_itself_at_another_tolerance():
-    """The truth is true: a looser extrapolation differs by no more than its own tolerance allows."""
+    """The truth is true: a looser extrapolation differs by no more than its own tolerance
+    allows.
+    """
     w, x0, times, x, _ = truth("hyperplanes_2d", 0)
-    looser = helpers.extrapolate(helpers.long_velocity(w.Q, w.K, w.full_V), x0, times, tolerance=1e-13, first_step=0.03)
+    looser = helpers.extrapolate(
+        helpers.long_velocity(w.Q, w.K, w.full_V), x0, times, tolerance=1e-13, first_step=0.03
+    )
     assert largest_error(looser.astype(float), x) < 1e-12
 
 

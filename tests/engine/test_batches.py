@@ -1,4 +1,6 @@
-"""A batch is a loop: the same bits whatever the batch, the path, the number of threads; a member that fails fails alone."""
+"""A batch is a loop: the same bits whatever the batch, the path, the number of threads; a member
+that fails fails alone.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ def _assert_batch_is_loop(weights, x0, path, **options):
 )
 def test_batch_is_a_loop_on_the_compiled_path(options):
     # members of very different stiffness: each must take its own steps
-    x0 = np.random.default_rng(0).uniform(-1, 1, (6, 9, 2)) * np.array([0.1, 5, 1, 3, 0.5, 2])[:, None, None]
+    x0 = (
+        np.random.default_rng(0).uniform(-1, 1, (6, 9, 2))
+        * np.array([0.1, 5, 1, 3, 0.5, 2])[:, None, None]
+    )
     batch = _assert_batch_is_loop(al.Weights(V=C6), x0, "compiled", **options)
     if "stepper" not in options and "layers" not in options:
         assert len(set(batch.stats["evaluations"])) > 1
@@ -61,15 +66,21 @@ def test_batch_is_a_loop_on_the_compiled_path(options):
 def test_batch_is_a_loop_on_the_threaded_path(monkeypatch):
     monkeypatch.setattr(plan, "MOST_PAIRS", 0)
     rng = np.random.default_rng(1)
-    _assert_batch_is_loop(al.Weights(V=C6), rng.uniform(-2, 2, (3, 11, 2)), "threaded", t_end=2.0, saves=4)
+    _assert_batch_is_loop(
+        al.Weights(V=C6), rng.uniform(-2, 2, (3, 11, 2)), "threaded", t_end=2.0, saves=4
+    )
     V = 0.3 * rng.standard_normal((2, 5, 5))
-    _assert_batch_is_loop(al.Weights(V=V), rng.uniform(-1, 1, (2, 7, 5)), "threaded", t_end=1.0, saves=3)
+    _assert_batch_is_loop(
+        al.Weights(V=V), rng.uniform(-1, 1, (2, 7, 5)), "threaded", t_end=1.0, saves=3
+    )
 
 
 def test_batch_is_a_loop_for_a_truly_large_system():
     d, rng = plan.MOST_COORDINATES + 6, np.random.default_rng(2)
     V = rng.standard_normal((d, d)) / np.sqrt(d)
-    _assert_batch_is_loop(al.Weights(V=V), 0.2 * rng.standard_normal((2, 12, d)), "threaded", t_end=1.0, saves=3)
+    _assert_batch_is_loop(
+        al.Weights(V=V), 0.2 * rng.standard_normal((2, 12, d)), "threaded", t_end=1.0, saves=3
+    )
 
 
 def test_two_batch_axes():
@@ -81,7 +92,9 @@ def test_two_batch_axes():
     assert al.attention(batch).shape == (2, 3, 1, 5, 5)
     derived = al.simulate(al.Weights(V=C6), x0[1, 2], t_end=1.0, saves=4)
     np.testing.assert_allclose(batch.z[1, 2], derived.z, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(al.attention(batch)[1, 2], al.attention(derived), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        al.attention(batch)[1, 2], al.attention(derived), rtol=1e-13, atol=1e-15
+    )
 
 
 def test_a_batch_of_one_keeps_its_axis():
@@ -113,16 +126,24 @@ def test_any_number_of_threads_gives_the_same_bits(tmp_path: Path):
     for count in (1, 2):
         target = tmp_path / f"threads_{count}.npz"
         environment = {**os.environ, "NUMBA_NUM_THREADS": str(count)}
-        subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM, str(target)], check=True, env=environment, timeout=120)
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM, str(target)],
+            check=True,
+            env=environment,
+            timeout=120,
+        )
         found.append(np.load(target))
     one, two = found
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     assert (int(one["threads"]), int(two["threads"])) == (1, min(2, available))
     for name in ("small", "heads", "blocks", "large"):
         assert _same_bits(one[name], two[name]), name
 
 
-# ------------------------------------------------------------------------------------------- members that fail
+# -------------------------------------------------------------------------------------------
+# members that fail
 
 
 def _with_one_bad_member():
@@ -137,7 +158,7 @@ def test_a_member_that_fails_fails_alone():
     run = al.simulate(weights, x0, throw=False, **options)
     assert [status is Status.OK for status in run.status] == [True, False, True]
     assert run.status[1] in (Status.NON_FINITE, Status.STALLED) and not run.is_ok
-    assert run.times.tolist() == np.linspace(0, 0.5, 11).tolist()            # the others are whole
+    assert run.times.tolist() == np.linspace(0, 0.5, 11).tolist()  # the others are whole
     reached = run.stats["reached"][1]
     assert 0 < reached < 0.5
     good = run.times <= reached
@@ -146,17 +167,19 @@ def test_a_member_that_fails_fails_alone():
         alone = al.simulate(weights, x0[member], **options)
         assert _same_bits(np.ascontiguousarray(run.states[member]), alone.states)
     alone = al.simulate(weights, x0[1], throw=False, **options)
-    assert alone.times.tolist() == run.times[good].tolist()                   # a single run is cut
+    assert alone.times.tolist() == run.times[good].tolist()  # a single run is cut
     assert alone.status is run.status[1]
     assert np.isfinite(run.z[0]).all() and np.isnan(run.z[1][~good]).all()
 
 
 def test_a_failed_member_raises_with_its_number():
     weights, x0, options = _with_one_bad_member()
-    with pytest.raises(al.RunFailed, match=r"Member 1 of the batch \(1 of 3 did not finish\)") as caught:
+    with pytest.raises(
+        al.RunFailed, match=r"Member 1 of the batch \(1 of 3 did not finish\)"
+    ) as caught:
         al.simulate(weights, x0, **options)
     run = caught.value.run
-    largest = (x0[1] ** 2).sum(axis=1).max()                                  # the reason belongs to that member
+    largest = (x0[1] ** 2).sum(axis=1).max()  # the reason belongs to that member
     assert f"beta |x|^2 = {largest:.3g}," in str(caught.value) and run.status[0] is Status.OK
     with pytest.raises(al.RunFailed, match="Member 0 of the batch .2 of 2"):
         al.simulate(weights, x0[[1, 1]], **options)
@@ -166,7 +189,9 @@ def test_every_member_may_fail():
     weights, x0, options = _with_one_bad_member()
     run = al.simulate(weights, x0[[1, 1]], throw=False, **options)
     assert not any(status is Status.OK for status in run.status)
-    assert len(run.times) < 11 and np.isfinite(run.states).all()             # nobody got further: cut, not padded
+    assert (
+        len(run.times) < 11 and np.isfinite(run.states).all()
+    )  # nobody got further: cut, not padded
 
 
 def test_max_steps_is_a_member_s_own():
@@ -181,10 +206,15 @@ def test_max_steps_is_a_member_s_own():
 def test_certified_batch_with_a_failed_member():
     weights, x0, options = _with_one_bad_member()
     run = al.simulate(weights, x0, throw=False, measure_error=True, **options)
-    assert run.error.shape == (3,) and (run.error[[0, 2]] < 1e-6).all() and np.isfinite(run.error).all()
+    assert (
+        run.error.shape == (3,)
+        and (run.error[[0, 2]] < 1e-6).all()
+        and np.isfinite(run.error).all()
+    )
 
 
-# ------------------------------------------------------------------------------------------- the two paths agree
+# ------------------------------------------------------------------------------------------- the
+# two paths agree
 
 
 def _both(monkeypatch, weights, x0, **options):
@@ -216,8 +246,17 @@ def _weights(d, h=None, k=None, factored=False, seed=0):
     return al.Weights(Q=Q, K=K, V=V)
 
 
-FIXED = {"stepper": "rk4", "dt": 0.05, "saves": 3, "t_end": 1.0}     # the same steps on both paths: only rounding differs
-SIZE = {"softmax": 0.7, "hardmax": 0.7, "exp_mean": 0.15}              # larger tokens blow up in finite time under exp_mean
+FIXED = {
+    "stepper": "rk4",
+    "dt": 0.05,
+    "saves": 3,
+    "t_end": 1.0,
+}  # the same steps on both paths: only rounding differs
+SIZE = {
+    "softmax": 0.7,
+    "hardmax": 0.7,
+    "exp_mean": 0.15,
+}  # larger tokens blow up in finite time under exp_mean
 SHAPES = {
     "unrolled": {"d": 3},
     "tiled": {"d": 7},
@@ -246,7 +285,9 @@ def test_large_equals_small_for_every_equation(monkeypatch, kernel, mask, geomet
     if geometry == "sphere":
         x0 /= np.linalg.norm(x0, axis=-1, keepdims=True)
     x0 = x0 * (1.0 if geometry == "sphere" else SIZE[kernel])
-    _assert_equal_paths(monkeypatch, weights, x0, kernel=kernel, mask=mask, geometry=geometry, beta=1.3, **FIXED)
+    _assert_equal_paths(
+        monkeypatch, weights, x0, kernel=kernel, mask=mask, geometry=geometry, beta=1.3, **FIXED
+    )
 
 
 @pytest.mark.slow
@@ -258,16 +299,24 @@ def test_large_equals_small_for_every_equation(monkeypatch, kernel, mask, geomet
 def test_large_equals_small_for_everything_at_once(monkeypatch, shape, kernel, mask, frame, beta):
     weights = _weights(**SHAPES[shape])
     x0 = SIZE[kernel] * np.random.default_rng(3).standard_normal((9, weights.d))
-    _assert_equal_paths(monkeypatch, weights, x0, kernel=kernel, mask=mask, frame=frame, beta=beta, **FIXED)
+    _assert_equal_paths(
+        monkeypatch, weights, x0, kernel=kernel, mask=mask, frame=frame, beta=beta, **FIXED
+    )
 
 
 @pytest.mark.parametrize("sigma", ["relu", "tanh", "identity"])
 @pytest.mark.parametrize("d", [3, 7])
 def test_large_equals_small_with_feedforward(monkeypatch, sigma, d):
     rng = np.random.default_rng(4)
-    W, bias, bias_outside = rng.standard_normal((d, d)) / d, rng.standard_normal(d), rng.standard_normal(d)
+    W, bias, bias_outside = (
+        rng.standard_normal((d, d)) / d,
+        rng.standard_normal(d),
+        rng.standard_normal(d),
+    )
     layer = {"sigma": sigma, "W": W, "bias": bias, "bias_outside": bias_outside}
-    _assert_equal_paths(monkeypatch, _weights(d), rng.standard_normal((13, d)), feedforward=layer, **FIXED)
+    _assert_equal_paths(
+        monkeypatch, _weights(d), rng.standard_normal((13, d)), feedforward=layer, **FIXED
+    )
 
 
 @pytest.mark.parametrize("geometry", ["euclidean", "sphere"])
@@ -297,13 +346,26 @@ def test_large_path_knows_the_wall_and_the_scale(monkeypatch):
 
 
 @pytest.mark.parametrize("steps", [1, 7])
-@pytest.mark.parametrize("options", [
-    {}, {"geometry": "sphere"}, {"rtol": 1e-11, "t_end": 22.0}, {"stepper": "rk4", "dt": 0.1}, {"mask": "causal", "beta": 3.0},
-], ids=str)
-def test_a_run_that_was_paused_and_went_on_in_a_thread_is_the_same_to_the_last_bit(monkeypatch, options, steps):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"geometry": "sphere"},
+        {"rtol": 1e-11, "t_end": 22.0},
+        {"stepper": "rk4", "dt": 0.1},
+        {"mask": "causal", "beta": 3.0},
+    ],
+    ids=str,
+)
+def test_a_run_that_was_paused_and_went_on_in_a_thread_is_the_same_to_the_last_bit(
+    monkeypatch, options, steps
+):
     """Short runs are over before a thread has woken up; longer ones are paused and go on there."""
     rng = np.random.default_rng(7)
-    x0, V = rng.uniform(-1, 1, (9, 3)), np.diag([1.0, 0.9, -0.4]) if "geometry" not in options else np.eye(3)
+    x0, V = (
+        rng.uniform(-1, 1, (9, 3)),
+        np.diag([1.0, 0.9, -0.4]) if "geometry" not in options else np.eye(3),
+    )
     if "geometry" in options:
         x0 = x0 / np.linalg.norm(x0, axis=1, keepdims=True)
     weights, options = al.Weights(V=V), {"t_end": 5.0, **options}
@@ -314,5 +376,7 @@ def test_a_run_that_was_paused_and_went_on_in_a_thread_is_the_same_to_the_last_b
     np.testing.assert_array_equal(paused.states, whole.states)
     np.testing.assert_array_equal(paused.log_scale, whole.log_scale)
     counted = ("steps", "rejected", "evaluations", "reached")
-    assert {name: paused.stats[name] for name in counted} == {name: whole.stats[name] for name in counted}
+    assert {name: paused.stats[name] for name in counted} == {
+        name: whole.stats[name] for name in counted
+    }
     assert whole.stats["steps"] > 7

@@ -1,4 +1,6 @@
-"""Caches of the engine: what is damaged is made again, and a full disk only makes the next start slower."""
+"""Caches of the engine: what is damaged is made again, and a full disk only makes the next start
+slower.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def harms(whole: bytes) -> list[bytes]:
     """Damaged copies: cut off, zeroed, one bit changed."""
     places = np.linspace(0, len(whole) - 1, 6).astype(int)
-    zeroed = [whole[:place] + bytes(min(64, len(whole) - place)) + whole[place + 64 :] for place in places]
+    zeroed = [
+        whole[:place] + bytes(min(64, len(whole) - place)) + whole[place + 64 :] for place in places
+    ]
     flipped = [whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :] for place in places]
-    return [content for content in (b"", whole[: len(whole) // 2], whole[:-1], *zeroed, *flipped) if content != whole]
+    return [
+        content
+        for content in (b"", whole[: len(whole) // 2], whole[:-1], *zeroed, *flipped)
+        if content != whole
+    ]
 
 
 def shifted():
@@ -53,7 +61,7 @@ def test_damaged_machine_code_is_compiled_again(cache):
             path.write_bytes(harmed)
             again = shifted()
             assert hits(again) == 0 and again(1.0) == 1.3125
-        assert hits(shifted()) == 1                                     # what is made again is kept
+        assert hits(shifted()) == 1  # what is made again is kept
 
 
 def test_machine_code_that_is_gone_is_compiled_again(cache):
@@ -70,7 +78,9 @@ def test_a_compiled_function_may_not_close_over_another_one(cache):
     def shift_twice(x):
         return shift(x) + amount
 
-    with pytest.raises(TypeError, match="shift_twice closes over shift, a CPUDispatcher"):       # it would never be found again
+    with pytest.raises(
+        TypeError, match="shift_twice closes over shift, a CPUDispatcher"
+    ):  # it would never be found again
         compiling.compiled(numba.float64(numba.float64))(shift_twice)
 
     def add_twice(x):
@@ -99,5 +109,5 @@ def test_a_full_cache_disk_is_replaced_by_a_temporary_folder(tmp_path):
     assert done.returncode == 0, done.stderr
     folder, value = done.stdout.split()
     assert folder.startswith(tempfile.gettempdir()) and not folder.startswith(str(tmp_path))
-    assert not Path(folder).exists()                                    # it goes with the process
+    assert not Path(folder).exists()  # it goes with the process
     assert float(value) == 1.3125

@@ -1,4 +1,6 @@
-"""Huge and tiny numbers, degenerate matrices, long times: right in extended precision, or a Status that says what was lost."""
+"""Huge and tiny numbers, degenerate matrices, long times: right in extended precision, or a Status
+that says what was lost.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,21 @@ from extended import EigenFlow, truth
 from helpers import rescaled
 
 C6 = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
-C9 = np.array([[0.92761287, 0.94333073, 0.3827744], [0.94333073, 0.59991396, 0.47825472], [0.3827744, 0.47825472, 0.46668605]])
+C9 = np.array(
+    [
+        [0.92761287, 0.94333073, 0.3827744],
+        [0.94333073, 0.59991396, 0.47825472],
+        [0.3827744, 0.47825472, 0.46668605],
+    ]
+)
 
 
 def _relative(found, expected):
     """The largest difference at each time, relative to the largest entry of that time: (T,)."""
     expected = np.asarray(expected)
-    return (np.abs(found - expected).max(axis=(-2, -1)) / np.abs(expected).max(axis=(-2, -1))).astype(float)
+    return (
+        np.abs(found - expected).max(axis=(-2, -1)) / np.abs(expected).max(axis=(-2, -1))
+    ).astype(float)
 
 
 def _leaders(x):
@@ -30,7 +40,9 @@ def _leaders(x):
 
 
 def _boolean_flow(V, x0, times):
-    """x (T, n, d) of x_i' = V x_leader(i), the limit of infinite scores, and the assurance that no leader changes meanwhile."""
+    """x (T, n, d) of x_i' = V x_leader(i), the limit of infinite scores, and the assurance that no
+    leader changes meanwhile.
+    """
     n = len(x0)
     P = np.eye(n)[_leaders(x0)]
     fine = np.linspace(0, times[-1], 200)
@@ -63,7 +75,9 @@ def test_tokens_of_size_1e150(frame, is_large, monkeypatch):
 def test_scores_of_1e300(frame):
     expected = _boolean_flow(C6, TOKENS, TIMES)
     huge = 1e150 * np.eye(2)
-    run = al.simulate(al.Weights(Q=huge, K=huge, V=C6), TOKENS, times=TIMES, rtol=1e-10, frame=frame)
+    run = al.simulate(
+        al.Weights(Q=huge, K=huge, V=C6), TOKENS, times=TIMES, rtol=1e-10, frame=frame
+    )
     assert run.status is Status.OK
     assert _relative(run.x, expected).max() <= 2e-9
     assert np.array_equal(al.attention(run)[0], np.eye(6)[_leaders(TOKENS)])
@@ -85,7 +99,9 @@ def test_tokens_of_size_1e_minus_150():
 def test_beta_zero(frame):
     times = np.array([0.5, 1.0, 3.0])
     run = al.simulate(al.Weights(V=C6), TOKENS, times=times, beta=0.0, rtol=1e-10, frame=frame)
-    expected = np.array([TOKENS + TOKENS.mean(axis=0) @ (expm(t * C6) - np.eye(2)).T for t in times])
+    expected = np.array(
+        [TOKENS + TOKENS.mean(axis=0) @ (expm(t * C6) - np.eye(2)).T for t in times]
+    )
     assert _relative(run.x, expected).max() <= 2e-9
     np.testing.assert_allclose(al.attention(run), 1 / 6, rtol=1e-15)
 
@@ -101,7 +117,8 @@ def test_beta_of_any_size_and_sign(beta, geometry):
     assert _relative(run.x, expected).max() <= 2e-9
 
 
-# ------------------------------------------------------------------------------------------- degenerate
+# -------------------------------------------------------------------------------------------
+# degenerate
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "hardmax"])
@@ -125,7 +142,12 @@ def test_two_groups_of_identical_tokens_equal_two_tokens_with_multiplicity():
 
 
 def test_all_tokens_at_the_origin_stay():
-    for options in ({"t_end": 50.0}, {"t_end": 5.0, "frame": "z"}, {"layers": 5}, {"t_end": 1.0, "kernel": "hardmax"}):
+    for options in (
+        {"t_end": 50.0},
+        {"t_end": 5.0, "frame": "z"},
+        {"layers": 5},
+        {"t_end": 1.0, "kernel": "hardmax"},
+    ):
         run = al.simulate(al.Weights(V=C6), np.zeros((4, 2)), **options)
         assert run.status is Status.OK and not run.x.any() and not run.z.any()
 
@@ -138,7 +160,10 @@ def test_one_token_for_a_thousand_units(frame):
     assert run.status is Status.OK and run.times[-1] == 1000.0
     # each of the steps may be off by rtol: the exponent of a linear equation adds them up
     assert np.abs(run.z - x0).max() <= 2e-9 * 2 * (1 if frame == "z" else run.stats["steps"] / 20)
-    with pytest.raises(OverflowError, match=r"x exceeds the range .* from t = 800 on\. Use run\.z, or run\.scaled_x\(\)"):
+    with pytest.raises(
+        OverflowError,
+        match=r"x exceeds the range .* from t = 800 on\. Use run\.z, or run\.scaled_x\(\)",
+    ):
         _ = run.x
     y, s = run.scaled_x()
     assert np.isfinite(y).all() and np.isfinite(s).all()
@@ -148,11 +173,18 @@ def test_one_token_for_a_thousand_units(frame):
 
 
 def test_decay_far_below_the_smallest_number():
-    """V = -I: x underflows at t = 745 and z stays; the tokens differ, and their difference does not decay."""
+    """V = -I: x underflows at t = 745 and z stays; the tokens differ, and their difference does not
+    decay.
+    """
     run = al.simulate(al.Weights(V=-np.eye(2)), [[1.0, -2.0]], t_end=1000.0, saves=11, rtol=1e-10)
     assert run.status is Status.OK
     y, s = run.scaled_x()
-    np.testing.assert_allclose(np.log(np.abs(y[:, 0])) + s[:, None], -run.times[:, None] + np.log([1.0, 2.0]), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(
+        np.log(np.abs(y[:, 0])) + s[:, None],
+        -run.times[:, None] + np.log([1.0, 2.0]),
+        atol=1e-6,
+        rtol=0,
+    )
     assert np.abs(run.z - [[1.0, -2.0]]).max() <= 1e-6
 
 
@@ -171,7 +203,9 @@ DEGENERATE = {
     "nilpotent_two": S @ np.diag([1.0, 0.0], 1) @ np.linalg.inv(S),
     "jordan": S @ (0.5 * np.eye(3) + np.diag([1.0, 1.0], 1)) @ np.linalg.inv(S),
     "jordan_decaying": S @ (-0.5 * np.eye(3) + np.diag([1.0, 0.0], 1)) @ np.linalg.inv(S),
-    "nearly_jordan": S @ (np.diag([0.5, 0.5 + 1e-9, -0.2]) + np.diag([1.0, 0.0], 1)) @ np.linalg.inv(S),
+    "nearly_jordan": (
+        S @ (np.diag([0.5, 0.5 + 1e-9, -0.2]) + np.diag([1.0, 0.0], 1)) @ np.linalg.inv(S)
+    ),
     "rotation": np.array([[0.0, -2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.3]]),
     "singular": S @ np.diag([1.0, 0.0, 0.0]) @ np.linalg.inv(S),
 }
@@ -195,7 +229,12 @@ def test_degenerate_value_matrices(name, frame):
 def test_zero_V(factored):
     V = (np.zeros((3, 1)), np.zeros((1, 3))) if factored else np.zeros((3, 3))
     x0 = np.random.default_rng(2).standard_normal((5, 3))
-    for options in ({"t_end": 100.0}, {"t_end": 100.0, "frame": "z"}, {"layers": 3}, {"t_end": 1.0, "stepper": "rk4", "dt": 0.1}):
+    for options in (
+        {"t_end": 100.0},
+        {"t_end": 100.0, "frame": "z"},
+        {"layers": 3},
+        {"t_end": 1.0, "stepper": "rk4", "dt": 0.1},
+    ):
         run = al.simulate(al.Weights(V=V), x0, **options)
         assert run.status is Status.OK
         assert (run.x == x0).all() and np.abs(run.z - x0).max() <= 1e-15 * np.abs(x0).max()
@@ -209,11 +248,14 @@ def test_nilpotent_factors():
     run = al.simulate(al.Weights(V=(B, C)), x0, times=times, rtol=1e-10)
     expected = truth(np.eye(4), np.eye(4), B @ C, x0, times)
     assert _relative(run.x, expected).max() <= 2e-9
-    z = np.array([x @ (np.eye(4) - t * B @ C).T for t, x in zip(times, expected.astype(float), strict=True)])
+    z = np.array(
+        [x @ (np.eye(4) - t * B @ C).T for t, x in zip(times, expected.astype(float), strict=True)]
+    )
     assert _relative(run.z, z).max() <= 2e-8
 
 
-# ------------------------------------------------------------------------------------------- up to the wall
+# ------------------------------------------------------------------------------------------- up to
+# the wall
 
 B10 = np.random.default_rng(5).uniform(-1, 1, (10, 10))
 TO_THE_WALL = {
@@ -223,10 +265,13 @@ TO_THE_WALL = {
     "low_rank": (B10 @ B10.T, 8, 1.0),
 }
 WALL_CASES = [
-    pytest.param(name, seed, marks=pytest.mark.slow if seed else ()) for name, seed in itertools.product(TO_THE_WALL, (0, 1))
-]                                               # the second start of near_eigenvalues has a late change of leader
+    pytest.param(name, seed, marks=pytest.mark.slow if seed else ())
+    for name, seed in itertools.product(TO_THE_WALL, (0, 1))
+]  # the second start of near_eigenvalues has a late change of leader
 SPREAD = 10
-"""Two draws of rounding errors differ by up to 20 in what they do to a change of leader: the larger of two may be that short."""
+"""Two draws of rounding errors differ by up to 20 in what they do to a change of leader: the larger
+of two may be that short.
+"""
 
 
 @pytest.mark.parametrize(("name", "seed"), WALL_CASES)
@@ -241,25 +286,37 @@ def test_right_up_to_lambda_t_of_28(name, seed):
     doubles = [EigenFlow(V).run(x0, times, in_double=draw) for draw in (0, 1)]
     for frame in ("x", "z"):
         expected = getattr(flow, frame)
-        allowed = np.maximum(2e-9, SPREAD * np.max([_relative(getattr(double, frame), expected) for double in doubles], axis=0))
+        allowed = np.maximum(
+            2e-9,
+            SPREAD
+            * np.max([_relative(getattr(double, frame), expected) for double in doubles], axis=0),
+        )
         assert (_relative(getattr(run, frame), expected) <= allowed).all()
-        assert allowed.max() <= 1e-6                                    # otherwise nothing was tested
+        assert allowed.max() <= 1e-6  # otherwise nothing was tested
     # and z in each eigen-coordinate by itself, down to the slowest
-    size_z = np.abs(flow.eigen_z).max(axis=1)                           # (T, d)
+    size_z = np.abs(flow.eigen_z).max(axis=1)  # (T, d)
     gap = np.abs(run.z.astype(np.longdouble) @ flow.basis - flow.eigen_z).max(axis=1) / size_z
-    moved = np.max([np.abs(double.eigen_z - flow.eigen_z).max(axis=1) / size_z for double in doubles], axis=0)
-    # z is handed out in the user's coordinates: a small coordinate carries the rounding of the largest
+    moved = np.max(
+        [np.abs(double.eigen_z - flow.eigen_z).max(axis=1) / size_z for double in doubles], axis=0
+    )
+    # z is handed out in the user's coordinates: a small coordinate carries the rounding of the
+    # largest
     mixed = 1e-15 * size_z.max(axis=1, keepdims=True) / size_z
     assert (gap <= np.maximum(2e-9 + mixed, SPREAD * moved)).all()
 
 
 def test_the_80_bit_flow_agrees_with_forty_digits():
-    """The yardstick itself: n = 3, V = diag(1, 0.5) to t = 2 by RK4 in 40 digits, extrapolated, against EigenFlow."""
+    """The yardstick itself: n = 3, V = diag(1, 0.5) to t = 2 by RK4 in 40 digits, extrapolated,
+    against EigenFlow.
+    """
     x0, t_end = np.array([[0.4, 0.3], [-0.2, 0.5], [0.1, -0.6]]), 2.0
     V = np.diag([1.0, 0.5])
     with mp.workdps(40):
         coarse, fine = (_mp_rk4(V, x0, t_end, count) for count in (200, 400))
-        best = [[float(f + (f - c) / 15) for c, f in zip(a, b, strict=True)] for a, b in zip(coarse, fine, strict=True)]
+        best = [
+            [float(f + (f - c) / 15) for c, f in zip(a, b, strict=True)]
+            for a, b in zip(coarse, fine, strict=True)
+        ]
     found = EigenFlow(V).run(x0, [t_end]).x[0]
     assert np.abs(found - np.array(best)).max() <= 1e-11
 
@@ -289,7 +346,8 @@ def _mp_rk4(V, x0, t_end, count):
     return x
 
 
-# ------------------------------------------------------------------------------------------- past it
+# ------------------------------------------------------------------------------------------- past
+# it
 
 
 @pytest.mark.parametrize("name", TO_THE_WALL)
@@ -297,13 +355,21 @@ def test_past_the_wall_is_said(name):
     V, n, size = TO_THE_WALL[name]
     growth = np.linalg.eigvalsh(V).max()
     x0 = np.random.default_rng(0).uniform(-size, size, (n, len(V)))
-    with pytest.raises(al.RunFailed, match="can no longer distinguish the tokens of one cluster") as caught:
+    with pytest.raises(
+        al.RunFailed, match="can no longer distinguish the tokens of one cluster"
+    ) as caught:
         al.simulate(al.Weights(V=V), x0, t_end=80.0 / growth, saves=161)
     run = caught.value.run
     assert run.status is Status.PAST_DOUBLE_PRECISION
     assert "stopped at t =" in str(caught.value) and ".run" in str(caught.value)
-    assert 28 <= growth * run.stats["reached"] <= 40                    # ln(1 / 2^-52) = 36, and the spread of the start
-    assert run.times[-1] <= run.stats["reached"] and np.isfinite(run.x).all() and np.isfinite(run.z).all()
+    assert (
+        28 <= growth * run.stats["reached"] <= 40
+    )  # ln(1 / 2^-52) = 36, and the spread of the start
+    assert (
+        run.times[-1] <= run.stats["reached"]
+        and np.isfinite(run.x).all()
+        and np.isfinite(run.z).all()
+    )
     shorter = al.simulate(al.Weights(V=V), x0, t_end=28.0 / growth, saves=57)
     assert shorter.status is Status.OK
     np.testing.assert_allclose(run.x[:57], shorter.x, rtol=0, atol=2e-6 * np.abs(shorter.x).max())
@@ -329,11 +395,15 @@ def test_lambda_t_of_a_thousand(d, n):
     assert run.status is Status.PAST_DOUBLE_PRECISION
     assert 28 <= growth * run.stats["reached"] <= 60 and len(run.times) > 20
     assert np.isfinite(run.x).all() and np.isfinite(run.z).all()
-    # one token alone has no wall, but its coordinates grow apart by e^700: all of it, or it says where they left the range
+    # one token alone has no wall, but its coordinates grow apart by e^700: all of it, or it says
+    # where they left the range
     one = al.simulate(al.Weights(V=V), x0[:1], t_end=t_end, saves=45, rtol=1e-10, throw=False)
     values, vectors = np.linalg.eigh(V)
     if one.status is not Status.OK:
-        assert one.status is Status.NON_FINITE and 600 <= (values[-1] - values[0]) * one.stats["reached"] <= 750
+        assert (
+            one.status is Status.NON_FINITE
+            and 600 <= (values[-1] - values[0]) * one.stats["reached"] <= 750
+        )
     y, s = one.scaled_x()
     assert np.abs(one.z - x0[:1]).max() <= 1e-7
     for t, token, scale in zip(one.times, y[:, 0], s, strict=True):
@@ -343,17 +413,22 @@ def test_lambda_t_of_a_thousand(d, n):
 
 @pytest.mark.parametrize(("d", "n"), C2)
 def test_C2_before_the_wall_equals_a_run_in_other_coordinates(d, n):
-    """The same tokens with Q, K, V and x0 turned by an orthogonal matrix: other roundings, other eigenvectors, the same flow."""
+    """The same tokens with Q, K, V and x0 turned by an orthogonal matrix: other roundings, other
+    eigenvectors, the same flow.
+    """
     V, x0, growth, rng = _figure_C2(d, n)
     turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
     turned, t_end = turn.T @ V @ turn, 25.0 / growth
     one = al.simulate(al.Weights(V=V), x0, t_end=t_end, saves=6, rtol=1e-9)
-    two = al.simulate(al.Weights(V=(turned + turned.T) / 2), x0 @ turn, t_end=t_end, saves=6, rtol=1e-9)
+    two = al.simulate(
+        al.Weights(V=(turned + turned.T) / 2), x0 @ turn, t_end=t_end, saves=6, rtol=1e-9
+    )
     assert _relative(two.x @ turn.T, one.x).max() <= 2e-7
     assert _relative(two.z @ turn.T, one.z).max() <= 2e-7
 
 
-# ------------------------------------------------------------------------------------------- the sphere
+# ------------------------------------------------------------------------------------------- the
+# sphere
 
 
 @pytest.mark.parametrize("is_large", [False, True])

@@ -1,4 +1,6 @@
-"""Ctrl-C while a run is measured: an answer within a second, the run itself whole, and the observables as far as they came."""
+"""Ctrl-C while a run is measured: an answer within a second, the run itself whole, and the
+observables as far as they came.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ rng = np.random.default_rng(0)
 weights = al.Weights(V=np.eye(3))
 """
 
-MEASURED = BEGIN + """
+MEASURED = (
+    BEGIN
+    + """
 x0 = rng.uniform(-1, 1, (800, 3))
 al.simulate(weights, x0, times=[0.0], observe=["diameter"])            # everything is compiled and imported
 rank = observables["attention_rank"]
@@ -56,8 +60,11 @@ except al.RunInterrupted as stop:
     assert "interrupted while the observable attention_rank was computed" in str(stop)
     print("kept", flush=True)
 """
+)
 
-MANY_TOKENS = BEGIN + """
+MANY_TOKENS = (
+    BEGIN
+    + """
 x0 = rng.uniform(-1, 1, (60_000, 3))
 al.simulate(weights, x0[:1000], times=[0.0], observe=["NAME"])         # everything is compiled and imported
 observable = observables["NAME"]
@@ -73,8 +80,11 @@ except al.RunInterrupted as stop:
     assert stop.run.status is al.Status.INTERRUPTED and np.array_equal(stop.run.x[0], x0) and not stop.run.observed
     print("kept", flush=True)
 """
+)
 
-THREADED = BEGIN + """
+THREADED = (
+    BEGIN
+    + """
 x0 = rng.uniform(-1, 1, (20_000, 3))
 al.velocity(weights, x0)
 al.simulate(weights, x0[:900], t_end=0.01)                             # everything is compiled
@@ -87,8 +97,11 @@ except al.RunInterrupted as stop:
     assert np.array_equal(stop.run.x[0], x0) and len(stop.run.times) < 11 and not stop.run.observed
     print("kept", flush=True)
 """
+)
 
-REFERENCE = BEGIN + """
+REFERENCE = (
+    BEGIN
+    + """
 x0 = rng.uniform(-1, 1, (3000, 3))
 al.simulate(weights, x0, layers=1, dt=0.1)                             # everything is compiled
 from attnlab.engine import simulation
@@ -106,14 +119,17 @@ except al.RunInterrupted as stop:
     assert "while its error was measured" in str(stop)
     print("kept", flush=True)
 """
+)
 
 
 @pytest.mark.parametrize(
     ("program", "delay"),
     [
-        pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens"),
+        pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens", marks=pytest.mark.slow),
         pytest.param(MANY_TOKENS.replace("NAME", "energy"), 0.5, id="energy of 60000 tokens"),
-        pytest.param(MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 60000 tokens"),
+        pytest.param(
+            MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 60000 tokens"
+        ),
         pytest.param(THREADED, 2.0, id="a run of 20000 tokens on all cores"),
         pytest.param(REFERENCE, 0.0, id="layers compared with the reference"),
     ],
@@ -124,8 +140,12 @@ def test_ctrl_c_is_answered_and_keeps_what_is_done(program, delay):
 
 
 def seconds_to_answer(program: str, delay: float) -> float:
-    """From the signal to the answer; checking the answer, and the end of the process, come after it."""
-    with subprocess.Popen([sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    """From the signal to the answer; checking the answer, and the end of the process, come after
+    it.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout.readline().strip() == "ready"
             wait_until_at_work(process.pid, delay)
@@ -142,7 +162,8 @@ def seconds_to_answer(program: str, delay: float) -> float:
     return took
 
 
-# ------------------------------------------------------------------------------------------- without signals
+# -------------------------------------------------------------------------------------------
+# without signals
 
 
 @pytest.fixture(autouse=True)
@@ -176,15 +197,24 @@ def test_observables_before_the_interruption_are_whole_and_those_after_it_absent
             if at == 3:
                 press_ctrl_c(run)
             return np.full(run.batch, float(at))
+
         return value_at
 
     x0 = np.random.default_rng(0).normal(size=(2, 5, 2))
     names = ["diameter", own("stopping", time_by_time()(prepare)), "energy"]
     run = al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=9, observe=names, throw=False)
     assert run.status.tolist() == [Status.INTERRUPTED] * 2 and run.states.shape == (2, 9, 5, 2)
-    assert list(run.observed) == ["diameter", "stopping"] and np.isfinite(run.observed["diameter"]).all()
-    assert np.array_equal(run.observed["stopping"], np.array([[0, 1, 2, *[np.nan] * 6]] * 2), equal_nan=True)
-    with pytest.raises(RunInterrupted, match="Member 0 .* was interrupted while the observable stopping was computed"):
+    assert (
+        list(run.observed) == ["diameter", "stopping"]
+        and np.isfinite(run.observed["diameter"]).all()
+    )
+    assert np.array_equal(
+        run.observed["stopping"], np.array([[0, 1, 2, *[np.nan] * 6]] * 2), equal_nan=True
+    )
+    with pytest.raises(
+        RunInterrupted,
+        match="Member 0 .* was interrupted while the observable stopping was computed",
+    ):
         al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=9, observe=names)
 
 
@@ -194,7 +224,9 @@ def test_an_observable_that_is_made_at_once_is_left_out(own):
         return np.zeros(len(run.times))
 
     names = ["diameter", own("whole", whole)]
-    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=9, observe=names, throw=False)
+    run = al.simulate(
+        al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=9, observe=names, throw=False
+    )
     assert run.status is Status.INTERRUPTED and len(run.times) == 9
     assert "diameter" in run.observed
 
@@ -209,8 +241,11 @@ def test_an_error_in_an_observable_is_that_error(own):
 
 def test_an_observable_sees_the_settings_of_its_caller(own):
     """np.errstate of the caller holds in the thread that measures."""
+
     def dividing(run):
-        return np.ones(len(run.times)) + 0.0 * np.nan_to_num(np.ones(len(run.times)) / np.zeros(len(run.times)))
+        return np.ones(len(run.times)) + 0.0 * np.nan_to_num(
+            np.ones(len(run.times)) / np.zeros(len(run.times))
+        )
 
     name = own("dividing", dividing)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
@@ -219,12 +254,15 @@ def test_an_observable_sees_the_settings_of_its_caller(own):
         assert al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[name]).is_ok
 
 
-# ------------------------------------------------------------------------------------------- in a check
+# ------------------------------------------------------------------------------------------- in a
+# check
 
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """interrupt(k): Ctrl-C comes into the k-th integration from now on, and ends it after its first saved time."""
+    """interrupt(k): Ctrl-C comes into the k-th integration from now on, and ends it after its first
+    saved time.
+    """
     from attnlab.engine import members
     from attnlab.engine.stepper import INTERRUPTED
 
@@ -238,7 +276,9 @@ def interrupt(monkeypatch):
             out = whole(*arguments)
             if len(counted) != number:
                 return out
-            return out._replace(status=np.full_like(out.status, INTERRUPTED), saved=np.ones_like(out.saved))
+            return out._replace(
+                status=np.full_like(out.status, INTERRUPTED), saved=np.ones_like(out.saved)
+            )
 
         monkeypatch.setattr(members, "integrate_members", integrate_members)
         return counted
@@ -246,9 +286,13 @@ def interrupt(monkeypatch):
     return press_in
 
 
-@pytest.mark.parametrize(("is_known", "least"), [(True, 1), (False, 2)], ids=["certified", "without an error"])
+@pytest.mark.parametrize(
+    ("is_known", "least"), [(True, 1), (False, 2)], ids=["certified", "without an error"]
+)
 def test_ctrl_c_in_a_check_gives_no_verdict(interrupt, is_known, least):
-    """Each integration that a check makes is interrupted once: that of the same run, and the finer one."""
+    """Each integration that a check makes is interrupted once: that of the same run, and the finer
+    one.
+    """
     x0 = np.random.default_rng(3).normal(size=(6, 2))
     run = al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=8.0, measure_error=is_known)
     counted = interrupt(0)
@@ -281,4 +325,6 @@ def test_ctrl_c_in_attnlab_check_is_exit_code_130(interrupt, tmp_path):
     x0 = np.random.default_rng(3).normal(size=(6, 2))
     al.save(al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=3.0), tmp_path / "run.nc")
     interrupt(1)
-    assert "interrupted" in refused("check", tmp_path / "run.nc", "--name", "three_hyperplanes", code=130)
+    assert "interrupted" in refused(
+        "check", tmp_path / "run.nc", "--name", "three_hyperplanes", code=130
+    )

@@ -1,7 +1,8 @@
-"""The compiled kernels: eight lanes, 2^x, and the attention of blocks of rows, against sums in Python's own arithmetic.
+"""The compiled kernels: eight lanes, 2^x, and the attention of blocks of rows, against sums in
+Python's own arithmetic.
 
-Most data lie on a grid of eighths: scores are then exact in every order of summation, so that factors of any size can be
-compared and ties are ties.
+Most data lie on a grid of eighths: scores are then exact in every order of summation, so that
+factors of any size can be compared and ties are ties.
 """
 
 from __future__ import annotations
@@ -23,15 +24,21 @@ from attnlab.engine.system import pad_count
 from places import ROOT
 from remez import minimax_exp2
 
-KERNELS = {"softmax": unrolled.SOFTMAX, "exp_mean": unrolled.EXP_MEAN, "hardmax": unrolled.HARDMAX,
-           "sigmoid": unrolled.SIGMOID}
+KERNELS = {
+    "softmax": unrolled.SOFTMAX,
+    "exp_mean": unrolled.EXP_MEAN,
+    "hardmax": unrolled.HARDMAX,
+    "sigmoid": unrolled.SIGMOID,
+}
 HAS_ROWS_OF_SUM_ONE = {"softmax": True, "exp_mean": False, "hardmax": True, "sigmoid": False}
 BIAS = {"sigmoid": -1.25}
 """The kernel's own number, in powers of two."""
 
 MASKS = {"full": unrolled.FULL, "causal": unrolled.CAUSAL}
 ROUNDING = 2.0**-53
-EXP2_ERROR = 2.4e-16                  # half a unit of the root and half of the result, and a tenth of a unit for the rest
+EXP2_ERROR = (
+    2.4e-16  # half a unit of the root and half of the result, and a tenth of a unit for the rest
+)
 SIZES = (1, 2, 7, 8, 9, 16, 17, 40, 240, 241, 513)
 
 add, subtract, multiply, divide = lanes.add, lanes.subtract, lanes.multiply, lanes.divide
@@ -39,7 +46,8 @@ load, store, spread, fill, larger = lanes.load, lanes.store, lanes.spread, lanes
 make_stack, get, put = lanes.make_stack, lanes.get, lanes.put
 
 
-# ---------------------------------------------------------------------------------------------- lanes
+# ----------------------------------------------------------------------------------------------
+# lanes
 
 
 @numba.njit
@@ -82,18 +90,24 @@ def _stacked(a, out):
 def test_lane_arithmetic_is_that_of_numpy():
     rng = np.random.default_rng(0)
     a, b, c = rng.standard_normal((3, 9))
-    b[2], a[4], a[5] = a[2], 2.5 / 16, -3.5 / 16        # a tie, and halves of a sixteenth to be rounded to even
+    b[2], a[4], a[5] = (
+        a[2],
+        2.5 / 16,
+        -3.5 / 16,
+    )  # a tie, and halves of a sixteenth to be rounded to even
     out = np.full(88, np.nan)
     _arithmetic(a, b, c, out)
     rows = out.reshape(-1, 8)
     a8, b8, c8 = a[:8], b[:8], c[:8]
     for row, expected in zip(rows[:4], (a8 + b8, a8 - b8, a8 * b8, a8 / b8), strict=True):
         np.testing.assert_array_equal(row, expected)
-    np.testing.assert_allclose(rows[4], a8 * b8 + c8, rtol=0, atol=2.0**-52 * (np.abs(a8 * b8) + np.abs(c8)).max())
+    np.testing.assert_allclose(
+        rows[4], a8 * b8 + c8, rtol=0, atol=2.0**-52 * (np.abs(a8 * b8) + np.abs(c8)).max()
+    )
     np.testing.assert_array_equal(rows[5], np.maximum(a8, b8))
     np.testing.assert_array_equal(rows[6], np.where(a8 == b8, 1.0, -1.0))
     np.testing.assert_array_equal(rows[7], a8 - np.rint(16 * a8) / 16)
-    assert rows[7, 4] == rows[7, 5] == 0.5 / 16         # 2.5 is nearest to 2, the even one, and -3.5 to -4
+    assert rows[7, 4] == rows[7, 5] == 0.5 / 16  # 2.5 is nearest to 2, the even one, and -3.5 to -4
     np.testing.assert_array_equal(rows[8], np.full(8, a[3]))
     np.testing.assert_array_equal(rows[9], a[1:9])
     np.testing.assert_array_equal(rows[10], np.full(8, 2.5))
@@ -105,7 +119,7 @@ def test_larger_keeps_a_nan_of_the_first_and_passes_over_one_of_the_second():
     out = np.zeros(88)
     _arithmetic(a, b, c, out)
     assert np.isnan(out[40]) and out[41] == 0.0 and out[42] == 1.0
-    assert out[48] == -1.0 and out[49] == -1.0          # NaN equals nothing
+    assert out[48] == -1.0 and out[49] == -1.0  # NaN equals nothing
 
 
 @pytest.mark.parametrize("first", [-100, -1, 0, 1, 5, 7, 8, 100])
@@ -116,11 +130,16 @@ def test_where_from_cuts_at_the_lane(first):
 
 
 def test_sixteenths_are_split_off_and_raised():
-    x = np.concatenate([np.arange(-1022 * 16, 1023 * 16) / 16.0, np.random.default_rng(3).uniform(-1022, 1023, 801)])
+    x = np.concatenate(
+        [
+            np.arange(-1022 * 16, 1023 * 16) / 16.0,
+            np.random.default_rng(3).uniform(-1022, 1023, 801),
+        ]
+    )
     x = x[: len(x) // 8 * 8]
     power, rest = np.zeros_like(x), np.zeros_like(x)
     _sixteenths(x, power, rest)
-    nearest = np.round(x * 16) / 16                                    # ties to even, as the machine rounds
+    nearest = np.round(x * 16) / 16  # ties to even, as the machine rounds
     np.testing.assert_array_equal(rest, x - nearest)
     whole = np.floor(nearest)
     np.testing.assert_array_equal(power, np.ldexp(2.0 ** (nearest - whole), whole.astype(int)))
@@ -144,10 +163,23 @@ print(np.abs(out / np.exp2(x) - 1)[x >= -1022].max(), out[x < -1022].max())
 
 
 def test_machines_without_wide_registers_load_the_table_instead(tmp_path):
-    """The same function compiled for a plain processor of this kind, apart: no fused operations, no table in registers."""
-    environment = {**os.environ, "NUMBA_ENABLE_AVX": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path)}
+    """The same function compiled for a plain processor of this kind, apart: no fused operations, no
+    table in registers.
+    """
+    environment = {
+        **os.environ,
+        "NUMBA_ENABLE_AVX": "0",
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
     source = str(ROOT / "src")
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE, source], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     worst, below = map(float, done.stdout.split())
     assert worst < 4e-16 and below == 0.0
 
@@ -177,30 +209,45 @@ def powers(x):
 
 
 def test_exp_of_minus_745_to_0_is_within_two_units_in_the_last_place():
-    """e^x as the kernels form it: the factor log2(e) is folded into the scores, which rounds; so 2^y for the rounded y."""
-    x = np.concatenate([-np.random.default_rng(4).uniform(0, 745, 6000), np.linspace(-745, 0, 1491), [-np.inf, np.nan]])
+    """e^x as the kernels form it: the factor log2(e) is folded into the scores, which rounds; so
+    2^y for the rounded y.
+    """
+    x = np.concatenate(
+        [
+            -np.random.default_rng(4).uniform(0, 745, 6000),
+            np.linspace(-745, 0, 1491),
+            [-np.inf, np.nan],
+        ]
+    )
     y = x * math.log2(math.e)
     ours = powers(y)
     assert ours[-2] == 0.0 and np.isnan(ours[-1])
     normal = y[:-2] >= -1022.0
-    assert (ours[:-2][~normal] == 0.0).all() and (~normal).any()        # e^-708.4 is the smallest normal number; then exactly 0
+    assert (ours[:-2][~normal] == 0.0).all() and (
+        ~normal
+    ).any()  # e^-708.4 is the smallest normal number; then exactly 0
     with mp.workdps(40):
         exact = [mp.power(2, mp.mpf(float(v))) for v in y[:-2][normal]]
         found = zip(ours[:-2][normal], exact, strict=True)
-        units = [abs(mp.mpf(float(one)) - e) / mp.mpf(float(np.spacing(float(e)))) for one, e in found]
+        units = [
+            abs(mp.mpf(float(one)) - e) / mp.mpf(float(np.spacing(float(e)))) for one, e in found
+        ]
     assert max(units) <= 2.0
 
 
 def test_exp2_is_accurate_on_all_of_its_range():
     rng = np.random.default_rng(1)
-    halves = -np.arange(0, 1021) - np.tile([1, 3, 5, 7], 256)[:1021] / 32        # between two sixteenths
+    halves = -np.arange(0, 1021) - np.tile([1, 3, 5, 7], 256)[:1021] / 32  # between two sixteenths
     x = np.concatenate([
         -rng.uniform(0, 1021, 3000), -rng.uniform(0, 2, 3000), -(10.0 ** rng.uniform(-300, 0, 300)), halves,
         np.nextafter(halves, 0), np.nextafter(halves, -np.inf), [-1021.0],
     ])  # fmt: skip
     ours = powers(x)
     with mp.workdps(40):
-        worst = max(abs(mp.mpf(float(y)) / mp.power(2, mp.mpf(float(v))) - 1) for v, y in zip(x, ours, strict=True))
+        worst = max(
+            abs(mp.mpf(float(y)) / mp.power(2, mp.mpf(float(v))) - 1)
+            for v, y in zip(x, ours, strict=True)
+        )
     assert worst <= EXP2_ERROR
 
 
@@ -229,25 +276,33 @@ def test_the_polynomial_is_the_minimax_one():
     coefficients, error = minimax_exp2(6)
     assert 6.9e-18 < error < 7.0e-18
     ours = exp2_file.COEFFICIENTS
-    assert ours[0] == 1.0                               # so that 2^0 is exactly 1
+    assert ours[0] == 1.0  # so that 2^0 is exactly 1
     for c, exact in zip(ours, coefficients, strict=True):
         assert abs(c - float(exact)) <= 3e-16 * max(abs(float(exact)), 1e-3)
-    with mp.workdps(40):                                # what rounding the coefficients has cost
+    with mp.workdps(40):  # what rounding the coefficients has cost
         r = [mp.mpf(i) / 6400 for i in range(-200, 201)]
-        worst = max(abs(mp.fsum(mp.mpf(c) * v**k for k, c in enumerate(ours)) * mp.power(2, -v) - 1) for v in r)
+        worst = max(
+            abs(mp.fsum(mp.mpf(c) * v**k for k, c in enumerate(ours)) * mp.power(2, -v) - 1)
+            for v in r
+        )
     assert worst < 1e-16
 
 
-# ---------------------------------------------------------------------------------------------- attention of blocks of rows
+# ----------------------------------------------------------------------------------------------
+# attention of blocks of rows
 
 
 def by_loops(q, keys, values, factor, kernel, mask, rows):
-    """out (r, len(rows)) in the kernel's convention, weights 2^{factor s_ij}; q, keys (k, n), values (r, n)."""
+    """out (r, len(rows)) in the kernel's convention, weights 2^{factor s_ij}; q, keys (k, n),
+    values (r, n).
+    """
     k, n = q.shape
     out = np.zeros((len(values), len(rows)))
     for at, i in enumerate(rows):
         seen = i + 1 if mask == "causal" else n
-        scores = [math.fsum(float(q[c, i]) * float(keys[c, j]) for c in range(k)) for j in range(seen)]
+        scores = [
+            math.fsum(float(q[c, i]) * float(keys[c, j]) for c in range(k)) for j in range(seen)
+        ]
         top = max(scores)
         if kernel == "hardmax":
             weights = [1.0 if s == top else 0.0 for s in scores]
@@ -259,7 +314,9 @@ def by_loops(q, keys, values, factor, kernel, mask, rows):
         if not HAS_ROWS_OF_SUM_ONE[kernel]:
             total = 1.0 if kernel == "sigmoid" else seen / 2.0 ** (factor * top)
         for c, row in enumerate(values):
-            out[c, at] = math.fsum(w * float(u) for w, u in zip(weights, row[:seen], strict=True)) / total
+            out[c, at] = (
+                math.fsum(w * float(u) for w, u in zip(weights, row[:seen], strict=True)) / total
+            )
     return out
 
 
@@ -272,7 +329,10 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     wide_q[:, :n], wide_keys[:, :n], wide_values[:, :n] = q, keys, values
     if is_tiled:
         core = tiled.tiled_core(KERNELS[kernel], MASKS[mask])
-        flat_keys, flat_values = np.full(tiling.key_size(n, k), np.nan), np.full(tiling.value_size(n, r), np.nan)
+        flat_keys, flat_values = (
+            np.full(tiling.key_size(n, k), np.nan),
+            np.full(tiling.value_size(n, r), np.nan),
+        )
         tiled.pack_keys(wide_keys, n, flat_keys)
         tiled.pack_values(wide_values, n, flat_values)
         work = np.full(tiling.work_size(k, r), np.nan)
@@ -282,8 +342,19 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     out = np.full((r, n_pad), np.nan)
     for begin, end in ranges or [(0, n_pad // block)]:
         is_small = unrolled.are_small(wide_q, wide_keys, float(factor))
-        core(wide_q, flat_keys, flat_values, n, begin * block, end * block, float(factor), BIAS.get(kernel, 0.0),
-             is_small, work, out)
+        core(
+            wide_q,
+            flat_keys,
+            flat_values,
+            n,
+            begin * block,
+            end * block,
+            float(factor),
+            BIAS.get(kernel, 0.0),
+            is_small,
+            work,
+            out,
+        )
     return out[:, :n]
 
 
@@ -296,16 +367,28 @@ def some_rows(n):
     """All rows of a small system; of a large one those at the borders of blocks and tiles."""
     if n <= 40:
         return list(range(n))
-    return sorted({i for i in (0, 1, 7, 8, 15, 16, 100, 238, 239, 240, 241, 255, 256, 511, 512, n - 2, n - 1) if i < n})
+    return sorted(
+        {
+            i
+            for i in (0, 1, 7, 8, 15, 16, 100, 238, 239, 240, 241, 255, 256, 511, 512, n - 2, n - 1)
+            if i < n
+        }
+    )
 
 
 def bound(n, values):
-    """Rounding of exp2 above and below the line and of two sums of n terms, relative to the largest value."""
+    """Rounding of exp2 above and below the line and of two sums of n terms, relative to the largest
+    value.
+    """
     return (2 * EXP2_ERROR + 2 * (n + 4) * ROUNDING) * np.abs(values).max()
 
 
 def compare(core_kind, n, k, r, kernel, mask, factor, rng, size=4):
-    q, keys, values = on_grid(rng, k, n, size), on_grid(rng, k, n, size), rng.standard_normal((r, n))
+    q, keys, values = (
+        on_grid(rng, k, n, size),
+        on_grid(rng, k, n, size),
+        rng.standard_normal((r, n)),
+    )
     rows = some_rows(n)
     truth = by_loops(q, keys, values, factor, kernel, mask, rows)
     ours = call(core_kind, q, keys, values, factor, kernel, mask)[:, rows]
@@ -315,7 +398,9 @@ def compare(core_kind, n, k, r, kernel, mask, factor, rng, size=4):
         size_of = 2.0 ** (factor * top) * (1 + np.abs(factor * top))
         assert (np.abs(ours - truth) <= bound(n, values) * size_of).all()
     elif kernel == "sigmoid":
-        np.testing.assert_allclose(ours, truth, rtol=0, atol=bound(n, values) * n)      # the weights of a row sum to n at most
+        np.testing.assert_allclose(
+            ours, truth, rtol=0, atol=bound(n, values) * n
+        )  # the weights of a row sum to n at most
     else:
         np.testing.assert_allclose(ours, truth, rtol=0, atol=bound(n, values))
 
@@ -327,13 +412,20 @@ SOME_SHAPES = ((1, 1), (3, 2), (4, 4), (8, 8))
 @pytest.mark.parametrize("kernel", ["softmax", "exp_mean"])
 @pytest.mark.parametrize("kind", ["unrolled", "tiled"])
 def test_rows_with_and_without_a_maximum_agree_at_the_limit_between_them(kind, kernel, mask):
-    """Scores of 89 bits need no maximum, of 91 they do; large ones may sit beside small ones in one block."""
+    """Scores of 89 bits need no maximum, of 91 they do; large ones may sit beside small ones in one
+    block.
+    """
     rng = np.random.default_rng(12)
     k, r, n = (3, 2, 41) if kind == "unrolled" else (6, 13, 41)
     q, keys, values = on_grid(rng, k, n), on_grid(rng, k, n), rng.standard_normal((r, n))
-    rows, largest_product = list(range(n)), float(np.linalg.norm(q, axis=0).max() * np.linalg.norm(keys, axis=0).max())
+    rows, largest_product = (
+        list(range(n)),
+        float(np.linalg.norm(q, axis=0).max() * np.linalg.norm(keys, axis=0).max()),
+    )
     for bits in (89.0, 91.0):
-        factor = 2.0 ** math.floor(math.log2(bits / largest_product))           # a power of two: products stay exact
+        factor = 2.0 ** math.floor(
+            math.log2(bits / largest_product)
+        )  # a power of two: products stay exact
         scaled = q * (bits / largest_product / factor)
         truth = by_loops(scaled, keys, values, factor, kernel, mask, rows)
         ours = call(kind, scaled, keys, values, factor, kernel, mask)
@@ -346,10 +438,12 @@ def test_rows_with_and_without_a_maximum_agree_at_the_limit_between_them(kind, k
 
 @pytest.mark.parametrize("kind", ["unrolled", "tiled"])
 def test_tiny_values_under_small_weights_do_not_underflow(kind):
-    """Coordinates 1e-280 of the largest are kept by runs: their mean must not come out of weights of 2^-90 as 0."""
+    """Coordinates 1e-280 of the largest are kept by runs: their mean must not come out of weights
+    of 2^-90 as 0.
+    """
     k, r, n = (1, 2, 16) if kind == "unrolled" else (6, 13, 16)
     q, keys, values = np.zeros((k, n)), np.zeros((k, n)), np.ones((r, n))
-    q[0], keys[0], values[-1] = -9.0, 9.9, 1e-280                                # all scores equal, -89.1 bits
+    q[0], keys[0], values[-1] = -9.0, 9.9, 1e-280  # all scores equal, -89.1 bits
     ours = call(kind, q, keys, values, 1.0, "softmax", "full")
     np.testing.assert_allclose(ours, values, rtol=1e-14)
 
@@ -366,7 +460,11 @@ def test_unrolled_equals_the_loops(shape, kernel, mask):
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("shape", [(k, r) for k in range(1, 5) for r in range(1, 5) if (k, r) not in SOME_SHAPES], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(k, r) for k in range(1, 5) for r in range(1, 5) if (k, r) not in SOME_SHAPES],
+    ids=str,
+)
 def test_unrolled_equals_the_loops_for_every_shape(shape, kernel, mask):
     rng = np.random.default_rng([*shape, KERNELS[kernel], MASKS[mask]])
     for n in (1, 7, 8, 9, 40):
@@ -404,7 +502,15 @@ def test_sigmoid_is_0_and_1_where_scores_are_huge(case):
     n, values = 21, np.arange(1.0, r + 1)[:, None] * np.ones(21)
     for sign, weight in ((1.0, 1.0), (-1.0, 0.0)):
         for size in (1e3, 1e100, 1e160):
-            ours = call(kind, sign * np.full((k, n), size), np.full((k, n), size), values, 1e10, "sigmoid", "full")
+            ours = call(
+                kind,
+                sign * np.full((k, n), size),
+                np.full((k, n), size),
+                values,
+                1e10,
+                "sigmoid",
+                "full",
+            )
             np.testing.assert_array_equal(ours, weight * n * values)
 
 
@@ -414,7 +520,9 @@ def test_the_bias_of_the_sigmoid_is_the_number_of_tokens_unless_given(case, mask
     """With scores of 0 the weights are 1 / (1 + tokens seen), so their sum is seen / (1 + seen)."""
     kind, k, r = case
     monkeypatch.setitem(BIAS, "sigmoid", math.nan)
-    ours = call(kind, np.zeros((k, 250)), np.zeros((k, 250)), np.ones((r, 250)), 1.0, "sigmoid", mask)
+    ours = call(
+        kind, np.zeros((k, 250)), np.zeros((k, 250)), np.ones((r, 250)), 1.0, "sigmoid", mask
+    )
     seen = np.arange(1, 251) if mask == "causal" else np.full(250, 250)
     np.testing.assert_allclose(ours, np.broadcast_to(seen / (1 + seen), ours.shape), rtol=1e-14)
 
@@ -427,7 +535,9 @@ def test_factor_zero_is_the_plain_mean_and_a_huge_one_the_hardmax(case):
     q, keys, values = on_grid(rng, k, n), on_grid(rng, k, n), rng.standard_normal((r, n))
     mean = np.array([math.fsum(row) / n for row in values])
     ours = call(kind, q, keys, values, 0.0, "softmax", "full")
-    np.testing.assert_allclose(ours, np.repeat(mean[:, None], n, axis=1), rtol=0, atol=bound(n, values))
+    np.testing.assert_allclose(
+        ours, np.repeat(mean[:, None], n, axis=1), rtol=0, atol=bound(n, values)
+    )
     np.testing.assert_allclose(
         call(kind, q, keys, values, 1e300, "softmax", "full"), call(kind, q, keys, values, 1.0, "hardmax", "full"),
         rtol=0, atol=bound(n, values),
@@ -438,7 +548,7 @@ def test_factor_zero_is_the_plain_mean_and_a_huge_one_the_hardmax(case):
 def test_factors_of_every_size_for_exp_mean(case):
     kind, k, r = case
     rng = np.random.default_rng(7)
-    for factor in (0.0, 1e-300, 1e-3, 5.0):             # 5 * 4 * 4 * 6 bits stay below 1023
+    for factor in (0.0, 1e-300, 1e-3, 5.0):  # 5 * 4 * 4 * 6 bits stay below 1023
         for mask in MASKS:
             compare(kind, 41, k, r, "exp_mean", mask, factor, rng)
 
@@ -463,9 +573,24 @@ def test_scores_of_1e300_keep_their_order(case, scale):
     n = 260
     exponent = round(math.log2(scale))
     q, keys, values = on_grid(rng, k, n), on_grid(rng, k, n), rng.standard_normal((r, n))
-    big = call(kind, np.ldexp(q, exponent), np.ldexp(keys, exponent), values, 0.75 if scale > 1 else 1e300, "softmax", "full")
-    truth = by_loops(np.ldexp(q, exponent), np.ldexp(keys, exponent), values, 0.75 if scale > 1 else 1e300, "softmax", "full",
-                     some_rows(n))
+    big = call(
+        kind,
+        np.ldexp(q, exponent),
+        np.ldexp(keys, exponent),
+        values,
+        0.75 if scale > 1 else 1e300,
+        "softmax",
+        "full",
+    )
+    truth = by_loops(
+        np.ldexp(q, exponent),
+        np.ldexp(keys, exponent),
+        values,
+        0.75 if scale > 1 else 1e300,
+        "softmax",
+        "full",
+        some_rows(n),
+    )
     np.testing.assert_allclose(big[:, some_rows(n)], truth, rtol=0, atol=bound(n, values))
 
 
@@ -476,12 +601,23 @@ def test_identical_tokens_average_to_themselves(case, kernel, mask):
     kind, k, r = case
     n = 245
     rng = np.random.default_rng(9)
-    q, keys, value = rng.standard_normal((k, 1)), rng.standard_normal((k, 1)), rng.integers(-9, 9, (r, 1)) + 0.0
-    for factor in (3.7, 3.7e4):             # small scores need no maximum, and weights are then not 1
-        ours = call(kind, *(np.repeat(a, n, axis=1) for a in (q, keys, value)), factor, kernel, mask)
+    q, keys, value = (
+        rng.standard_normal((k, 1)),
+        rng.standard_normal((k, 1)),
+        rng.integers(-9, 9, (r, 1)) + 0.0,
+    )
+    for factor in (3.7, 3.7e4):  # small scores need no maximum, and weights are then not 1
+        ours = call(
+            kind, *(np.repeat(a, n, axis=1) for a in (q, keys, value)), factor, kernel, mask
+        )
         is_small = factor < 1e4 and kernel == "softmax"
         exact = np.repeat(value, n, axis=1)
-        np.testing.assert_allclose(ours, exact, rtol=0 if is_small else 4 * ROUNDING, atol=bound(n, value) if is_small else 0)
+        np.testing.assert_allclose(
+            ours,
+            exact,
+            rtol=0 if is_small else 4 * ROUNDING,
+            atol=bound(n, value) if is_small else 0,
+        )
         if mask == "full":
             np.testing.assert_array_equal(ours, np.repeat(ours[:, :1], n, axis=1))
 
@@ -498,7 +634,9 @@ def test_ties_of_hardmax_are_averaged(case, mask):
     values = rng.integers(-50, 51, (r, n)) + 0.0
     rows = some_rows(n)
     truth = by_loops(q, keys, values, 1.0, "hardmax", mask, rows)
-    np.testing.assert_allclose(call(kind, q, keys, values, 1.0, "hardmax", mask)[:, rows], truth, rtol=4 * ROUNDING, atol=0)
+    np.testing.assert_allclose(
+        call(kind, q, keys, values, 1.0, "hardmax", mask)[:, rows], truth, rtol=4 * ROUNDING, atol=0
+    )
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -515,7 +653,7 @@ def test_rows_in_parts_are_bit_equal_to_the_whole(case, kernel, mask):
     np.testing.assert_array_equal(call(kind, q, keys, values, 1.3, kernel, mask, parts), whole)
     only = call(kind, q, keys, values, 1.3, kernel, mask, [(1, 2)])
     first, last = np.flatnonzero(~np.isnan(only[0]))[[0, -1]]
-    assert (first, last) == ((16, 31) if kind == "tiled" else (8, 15))      # nothing else is written
+    assert (first, last) == ((16, 31) if kind == "tiled" else (8, 15))  # nothing else is written
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -563,7 +701,11 @@ def test_long_sums_stay_accurate(case):
     kind, k, r = case
     rng = np.random.default_rng(14)
     n = 8192
-    q, keys, values = on_grid(rng, k, n, 1), on_grid(rng, k, n, 1), rng.standard_normal((r, n)) + 3.0
+    q, keys, values = (
+        on_grid(rng, k, n, 1),
+        on_grid(rng, k, n, 1),
+        rng.standard_normal((r, n)) + 3.0,
+    )
     rows = [0, 1000, n - 1]
     ours = call(kind, q, keys, values, 0.37, "softmax", "full")[:, rows]
     truth = by_loops(q, keys, values, 0.37, "softmax", "full", rows)
@@ -571,31 +713,50 @@ def test_long_sums_stay_accurate(case):
 
 
 def test_chunks_keep_the_rounding_of_a_long_sum_small():
-    """8192 equal values 0.1 with weight 1: every addition rounds the same way, so a plain sum is visibly off."""
+    """8192 equal values 0.1 with weight 1: every addition rounds the same way, so a plain sum is
+    visibly off.
+    """
     n = 8192
     plain = 0.0
     for _ in range(n):
         plain += 0.1
     most = (unrolled.CHUNK + n // unrolled.CHUNK + 2) * ROUNDING
     assert abs(plain / n - 0.1) > 0.1 * most
-    ours = call("unrolled", np.zeros((1, n)), np.zeros((1, n)), np.full((1, n), 0.1), 1.0, "softmax", "full")
+    ours = call(
+        "unrolled", np.zeros((1, n)), np.zeros((1, n)), np.full((1, n), 0.1), 1.0, "softmax", "full"
+    )
     assert np.abs(ours - 0.1).max() <= 0.1 * most
 
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_tiled_and_unrolled_agree_on_random_tokens(kernel, mask):
-    """Scores that are not on a grid: the two kernels round them in other ways, by at most k roundings of the largest product."""
+    """Scores that are not on a grid: the two kernels round them in other ways, by at most k
+    roundings of the largest product.
+    """
     rng = np.random.default_rng(15)
     n = 333
     q, keys, values = (rng.standard_normal((a, n)) for a in (3, 3, 2))
     factor = 1.3
-    first, second = (call(kind, q, keys, values, factor, kernel, mask) for kind in ("unrolled", "tiled"))
+    first, second = (
+        call(kind, q, keys, values, factor, kernel, mask) for kind in ("unrolled", "tiled")
+    )
     scores = np.abs(q).T @ np.abs(keys)
-    noise = 2 * 3 * 2 * ROUNDING * scores.max() * factor * math.log(2)      # both kernels, the score and the maximum
-    size = 2.0 ** (factor * (q.T @ keys).max(axis=1)) * (1 + factor * scores.max()) if kernel == "exp_mean" else 1.0
-    assert (np.abs(first - second) <= (2 * bound(n, values) + 2 * noise * np.abs(values).max()) * size).all()
+    noise = (
+        2 * 3 * 2 * ROUNDING * scores.max() * factor * math.log(2)
+    )  # both kernels, the score and the maximum
+    size = (
+        2.0 ** (factor * (q.T @ keys).max(axis=1)) * (1 + factor * scores.max())
+        if kernel == "exp_mean"
+        else 1.0
+    )
+    assert (
+        np.abs(first - second) <= (2 * bound(n, values) + 2 * noise * np.abs(values).max()) * size
+    ).all()
     rows = some_rows(n)
     truth = by_loops(q, keys, values, factor, kernel, mask, rows)
     size = size[rows] if kernel == "exp_mean" else 1.0
-    assert (np.abs(first[:, rows] - truth) <= (bound(n, values) + 2 * noise * np.abs(values).max()) * size).all()
+    assert (
+        np.abs(first[:, rows] - truth)
+        <= (bound(n, values) + 2 * noise * np.abs(values).max()) * size
+    ).all()

@@ -19,7 +19,9 @@ def test_it_is_made_once_for_each_key_and_equation():
     weights, made = al.Weights(V=np.eye(2)), []
     for beta in (1.0, 2.0, 1.0):
         for key in ("a", "b"):
-            remembered(Dynamics.of(weights, beta=beta), key, lambda: made.append(1))       # None is kept too
+            remembered(
+                Dynamics.of(weights, beta=beta), key, lambda: made.append(1)
+            )  # None is kept too
     assert len(made) == 4
 
 

@@ -1,6 +1,8 @@
-"""One token: x' = W x whatever the attention is, so z stays where it starts. Every way to get z must say so, or refuse.
+"""One token: x' = W x whatever the attention is, so z stays where it starts. Every way to get z
+must say so, or refuse.
 
-The hardest test of the frames: nothing can hide that a slow coordinate of z has drowned in the rounding of x.
+The hardest test of the frames: nothing can hide that a slow coordinate of z has drowned in the
+rounding of x.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ def weights(name):
         "one head": (al.Weights(V=V), START),
         "two equal heads": (al.Weights(V=np.stack([V / 2, V / 2])), START),
         "factors": (al.Weights(V=(left @ V, np.linalg.pinv(left))), START @ left.T),
-        "singular factors": (al.Weights(V=(left @ V @ np.diag([1, 1, 0]), np.linalg.pinv(left))), START @ left.T),
+        "singular factors": (
+            al.Weights(V=(left @ V @ np.diag([1, 1, 0]), np.linalg.pinv(left))),
+            START @ left.T,
+        ),
     }
 
 
@@ -51,17 +56,23 @@ def test_z_stays_or_is_refused(matrix, kind, t_end):
         assert "rounding" in str(refusal)
         assert matrix in ("jordan", "oblique") or "factors" in kind, "a good eigenbasis exists"
         return
-    # rtol 1e-8 relative to each group; e^{-tW} of a Jordan block adds a factor t, an oblique basis its condition number
-    condition = np.linalg.cond(np.linalg.eig(MATRICES[matrix])[1]) if matrix == "oblique" else 1.0 + t_end
+    # rtol 1e-8 relative to each group; e^{-tW} of a Jordan block adds a factor t, an oblique basis
+    # its condition number
+    condition = (
+        np.linalg.cond(np.linalg.eig(MATRICES[matrix])[1]) if matrix == "oblique" else 1.0 + t_end
+    )
     assert np.abs(z - x0).max() <= 20e-8 * condition * np.abs(x0).max()
 
 
 @pytest.mark.parametrize("matrix", ["diagonal", "rotated", "complex pair", "jordan"])
-@pytest.mark.parametrize(("options", "tolerance"), [
-    ({"stepper": "rk4", "dt": 0.01, "frame": "x"}, 1e-6),       # 28 * 0.01^4 / 120
-    ({"stepper": "rk4", "dt": 0.01, "frame": "z"}, 1e-12),      # z' = 0 exactly
-    ({"layers": 60, "dt": 0.5}, 1e-10),                         # exact up to rounding
-])
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [
+        ({"stepper": "rk4", "dt": 0.01, "frame": "x"}, 1e-6),  # 28 * 0.01^4 / 120
+        ({"stepper": "rk4", "dt": 0.01, "frame": "z"}, 1e-12),  # z' = 0 exactly
+        ({"layers": 60, "dt": 0.5}, 1e-10),  # exact up to rounding
+    ],
+)
 def test_fixed_steps_and_layers(matrix, options, tolerance):
     w = al.Weights(V=MATRICES[matrix])
     end = {} if "layers" in options else {"t_end": 28.0}
@@ -75,11 +86,15 @@ def test_fixed_steps_and_layers(matrix, options, tolerance):
 
 
 def test_layers_with_negative_and_complex_factors():
-    """1 + dt lambda = -1.5 alternates its sign, and a pair turns: z must stand still through both."""
+    """1 + dt lambda = -1.5 alternates its sign, and a pair turns: z must stand still through
+    both.
+    """
     V = rotated([-2.5, 0, 0], [0, 0.1, 0.8], [0, -0.8, 0.1])
     run = al.simulate(al.Weights(V=V), START, layers=21)
     np.testing.assert_allclose(run.z, np.broadcast_to(START, run.z.shape), atol=1e-11)
-    np.testing.assert_allclose(run.x[-1], START @ np.linalg.matrix_power(np.eye(3) + V, 21).T, rtol=1e-11)
+    np.testing.assert_allclose(
+        run.x[-1], START @ np.linalg.matrix_power(np.eye(3) + V, 21).T, rtol=1e-11
+    )
 
 
 def test_a_zero_coordinate_that_would_overflow_stays_zero():

@@ -1,4 +1,6 @@
-"""Records that compiled code reads at an address, parts that it calls by a symbol, and the coefficients of the steppers."""
+"""Records that compiled code reads at an address, parts that it calls by a symbol, and the
+coefficients of the steppers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Thing(NamedTuple):
 
 def thing() -> Thing:
     rng = np.random.default_rng(0)
-    return Thing(-3, 0.1, rng.normal(size=(2, 3, 4)), rng.normal(size=5), np.arange(6).reshape(2, 3), -np.inf)
+    return Thing(
+        -3, 0.1, rng.normal(size=(2, 3, 4)), rng.normal(size=5), np.arange(6).reshape(2, 3), -np.inf
+    )
 
 
 read_thing = reader(thing())
@@ -42,16 +46,36 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_compiled_code_reads_every_field_where_it_is():
-    @compiling.compiled(types.Tuple((int64, float64, float64, float64, int64, float64, int64, int64))(int64))
+    @compiling.compiled(
+        types.Tuple((int64, float64, float64, float64, int64, float64, int64, int64))(int64)
+    )
     def look(address):
         it = read_thing(address)
         it.row[1] = 7.0
-        return it.count, it.size, it.cube[1, 2, 3], it.row[4], it.whole[1, 0], it.last, it.cube.shape[1], it.row.size
+        return (
+            it.count,
+            it.size,
+            it.cube[1, 2, 3],
+            it.row[4],
+            it.whole[1, 0],
+            it.last,
+            it.cube.shape[1],
+            it.row.size,
+        )
 
     kept = Record(thing())
     expected = thing()
-    assert look(kept.address) == (-3, 0.1, expected.cube[1, 2, 3], expected.row[4], 3, -np.inf, 3, 5)
-    assert kept.fields.row[1] == 7.0                                    # the array itself, and not a copy
+    assert look(kept.address) == (
+        -3,
+        0.1,
+        expected.cube[1, 2, 3],
+        expected.row[4],
+        3,
+        -np.inf,
+        3,
+        5,
+    )
+    assert kept.fields.row[1] == 7.0  # the array itself, and not a copy
 
 
 def test_a_whole_number_in_the_place_of_a_real_one_is_stored_as_a_real_one():
@@ -123,7 +147,7 @@ def test_a_linked_part_is_called_and_not_compiled_again():
     assert (y == 1.5).all()
     (code,) = made.inspect_llvm().values()
     assert "declare" in code and f"{add_to_all.__module__}.add_to_all" in code
-    assert "fadd" not in code                                           # the addition is in the other function alone
+    assert "fadd" not in code  # the addition is in the other function alone
 
 
 def test_the_adaptive_stepper_has_scipys_coefficients():

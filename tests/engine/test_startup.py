@@ -55,9 +55,13 @@ print(json.dumps({"sums": [value.hex() for value in sums], "verdicts": verdicts,
 
 
 def work_in(cache: Path) -> dict:
-    """Simulate, limit and check in a process of its own: numbers to the last bit, and the functions that were compiled."""
+    """Simulate, limit and check in a process of its own: numbers to the last bit, and the functions
+    that were compiled.
+    """
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", WORK], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", WORK], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -68,9 +72,12 @@ def listing(cache: Path) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_leaves_no_file(tmp_path):
-    # what other tests have compiled need not be compiled again here: with an empty cache the first process takes 20 s
+    # what other tests have compiled need not be compiled again here: with an empty cache the first
+    # process takes 20 s
     known = Path(compiling.cache_folder())
-    shutil.copytree(known, tmp_path / known.name, ignore=shutil.ignore_patterns(".attnlab-*"))      # files half written
+    shutil.copytree(
+        known, tmp_path / known.name, ignore=shutil.ignore_patterns(".attnlab-*")
+    )  # files half written
     first = work_in(tmp_path)
     before = listing(tmp_path)
     assert len(before) > 80

@@ -1,4 +1,6 @@
-"""Every stepper has its order on every variant; fixed steps are the published recursions; run.error means what it says."""
+"""Every stepper has its order on every variant; fixed steps are the published recursions; run.error
+means what it says.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ Q3, K3, V3 = _matrices(3, size=0.35)
 QR, KR, VR = _matrices(k=2)
 B1, C1 = (np.random.default_rng(11).standard_normal(s) for s in ((D, 2), (2, D)))
 X0 = _tokens()
-LAYER = {"W": 0.7 * _matrices()[0], "bias": np.array([0.3, -0.2, 0.1]), "bias_outside": np.array([0.05, 0.0, -0.1])}
+LAYER = {
+    "W": 0.7 * _matrices()[0],
+    "bias": np.array([0.3, -0.2, 0.1]),
+    "bias_outside": np.array([0.05, 0.0, -0.1]),
+}
 
 # name: (Q, K, V as given, V in full, x0, options of the equation)
 VARIANTS = {
@@ -57,7 +63,8 @@ CASES = [
     (name, frame)
     for name, (*_, options) in VARIANTS.items()
     for frame in ("x", "z")
-    if not (frame == "z" and "geometry" in options) and not (frame == "x" and "feedforward" in options)
+    if not (frame == "z" and "geometry" in options)
+    and not (frame == "x" and "feedforward" in options)
 ]
 _kept: dict = {}
 
@@ -69,7 +76,11 @@ def _truth(name, times):
         Q, K, _, V, x0, options = VARIANTS[name]
         options = dict(options)
         layer = options.pop("feedforward", None)
-        _kept[key] = truth(Q, K, V, x0, times, **options) if layer is None else feedforward_path(Q, K, V, x0, times, **layer)
+        _kept[key] = (
+            truth(Q, K, V, x0, times, **options)
+            if layer is None
+            else feedforward_path(Q, K, V, x0, times, **layer)
+        )
     return _kept[key]
 
 
@@ -86,8 +97,12 @@ def _run(name, frame, **options):
 
 
 @pytest.mark.parametrize(("name", "frame"), CASES)
-@pytest.mark.parametrize(("stepper", "order", "counts"), [("euler", 1, (48, 192, 768)), ("rk4", 4, (12, 48, 192))])
-def test_fixed_steps_have_their_order_at_the_end_and_between_steps(name, frame, stepper, order, counts):
+@pytest.mark.parametrize(
+    ("stepper", "order", "counts"), [("euler", 1, (48, 192, 768)), ("rk4", 4, (12, 48, 192))]
+)
+def test_fixed_steps_have_their_order_at_the_end_and_between_steps(
+    name, frame, stepper, order, counts
+):
     # the first time lies a third into a step, whatever the count: 1/3 = 4/3 = 16/3 modulo 1
     times = np.array([(7 + 1 / 3) / 12 * T_END, T_END])
     expected = _truth_in(name, frame, times)
@@ -100,7 +115,7 @@ def test_fixed_steps_have_their_order_at_the_end_and_between_steps(name, frame, 
     steps = 1.0 / np.array(counts)
     assert abs(observed_order(end, steps) - order) < 0.35
     assert abs(observed_order(inside, steps) - order) < 0.35
-    assert end[-1] > 1e-13                   # otherwise rounding was measured
+    assert end[-1] > 1e-13  # otherwise rounding was measured
 
 
 @pytest.mark.parametrize(("name", "frame"), CASES)
@@ -115,16 +130,24 @@ def test_the_method_under_the_adaptive_stepper_has_order_eight(name, frame, monk
         assert run.stats["steps"] == count and run.stats["evaluations"] > 11 * count
         errors.append(np.abs(getattr(run, frame) - expected).max())
     errors = np.array(errors)
-    usable = errors > 3e-14                   # 200 roundings: below that nothing can be measured
+    usable = errors > 3e-14  # 200 roundings: below that nothing can be measured
     assert usable.sum() >= 3
     assert observed_order(errors[usable], 1.0 / counts[usable]) >= 7.5
 
 
 @pytest.mark.parametrize(("name", "frame"), CASES)
 def test_dense_output_has_order_seven(name, frame, monkeypatch):
-    """A run of one step, which a tolerance of 1 allows: the polynomial of order 7 is off by O(h^8) inside it."""
-    monkeypatch.setattr("attnlab.engine.options.LARGEST_TOLERANCE", 1.0)           # a user could not ask for it
-    steps, parts, errors = np.array([0.15, 0.12, 0.1, 0.08]), np.array([0.13, 0.31, 0.5, 0.72, 0.9]), []
+    """A run of one step, which a tolerance of 1 allows: the polynomial of order 7 is off by O(h^8)
+    inside it.
+    """
+    monkeypatch.setattr(
+        "attnlab.engine.options.LARGEST_TOLERANCE", 1.0
+    )  # a user could not ask for it
+    steps, parts, errors = (
+        np.array([0.15, 0.12, 0.1, 0.08]),
+        np.array([0.13, 0.31, 0.5, 0.72, 0.9]),
+        [],
+    )
     for h in steps:
         run = _run(name, frame, times=h * parts, t_end=h, rtol=1.0)
         assert (run.stats["steps"], run.stats["rejected"]) == (1, 0)
@@ -136,7 +159,8 @@ def test_dense_output_has_order_seven(name, frame, monkeypatch):
     assert 6.5 < order < 7.6
 
 
-# ------------------------------------------------------------------------------------------- flows that are not smooth
+# ------------------------------------------------------------------------------------------- flows
+# that are not smooth
 
 
 def test_relu_converges_and_keeps_its_order_between_switches():
@@ -155,7 +179,10 @@ def test_relu_converges_and_keeps_its_order_between_switches():
     # before the first switch: full order. No sign of the argument changes on [0, t_quiet]:
     t_quiet = 0.1
     path = feedforward_path(Q1, K1, V1, x0, np.linspace(0.01, t_quiet, 10), **layer).astype(float)
-    signs = [np.sign(_drift(Q1, K1, V1, z, t)) for z, t in zip([x0, *path], np.linspace(0, t_quiet, 11), strict=True)]
+    signs = [
+        np.sign(_drift(Q1, K1, V1, z, t))
+        for z, t in zip([x0, *path], np.linspace(0, t_quiet, 11), strict=True)
+    ]
     assert all((sign == signs[0]).all() for sign in signs)
     errors = [np.abs(end("rk4", t_quiet, t_quiet / count) - path[-1]).max() for count in (1, 2, 4)]
     assert abs(observed_order(errors, [1, 1 / 2, 1 / 4]) - 4) < 0.35
@@ -171,20 +198,31 @@ def test_hardmax_converges_and_is_exact_in_order_between_switches():
     w = al.Weights(V=V)
 
     def end(stepper, t_end, dt, **options):
-        return al.simulate(w, x0, times=[t_end], kernel="hardmax", stepper=stepper, dt=dt, frame="x", **options).x[0]
+        return al.simulate(
+            w, x0, times=[t_end], kernel="hardmax", stepper=stepper, dt=dt, frame="x", **options
+        ).x[0]
 
-    # between switches x_i' = V x_leader(i), leaders follow themselves or others: linear, with a closed form
+    # between switches x_i' = V x_leader(i), leaders follow themselves or others: linear, with a
+    # closed form
     t_quiet = 0.05
-    leaders = [loop_attention(np.eye(2), np.eye(2), x, kernel="hardmax") for x in _hard_path(V, x0, t_quiet, 500)]
+    leaders = [
+        loop_attention(np.eye(2), np.eye(2), x, kernel="hardmax")
+        for x in _hard_path(V, x0, t_quiet, 500)
+    ]
     assert all((P == leaders[0]).all() for P in leaders)
     exact = expm(t_quiet * np.kron(leaders[0], V)) @ x0.ravel()
     for stepper, order, counts in (("euler", 1, (10, 20, 40)), ("rk4", 4, (1, 2, 4))):
-        errors = [np.abs(end(stepper, t_quiet, t_quiet / count).ravel() - exact).max() for count in counts]
+        errors = [
+            np.abs(end(stepper, t_quiet, t_quiet / count).ravel() - exact).max() for count in counts
+        ]
         assert abs(observed_order(errors, 1 / np.array(counts)) - order) < 0.35
     # across switches: converges to the run whose switches are resolved by a hundred thousand steps
     t_end = 2.0
     path = _hard_path(V, x0, t_end, 2000)
-    assert any((loop_attention(np.eye(2), np.eye(2), x, kernel="hardmax") != leaders[0]).any() for x in path[::100])
+    assert any(
+        (loop_attention(np.eye(2), np.eye(2), x, kernel="hardmax") != leaders[0]).any()
+        for x in path[::100]
+    )
     fine = end("rk4", t_end, t_end / 65536)
     errors = [np.abs(end("rk4", t_end, t_end / count) - fine).max() for count in (64, 512, 4096)]
     assert errors[1] < errors[0] / 2 and errors[2] < errors[1] / 2
@@ -195,12 +233,15 @@ def test_hardmax_converges_and_is_exact_in_order_between_switches():
 def _hard_path(V, x, t_end, count):
     path = [x]
     for _ in range(count):
-        x = x + t_end / count * loop_velocity(np.eye(2)[None], np.eye(2)[None], V[None], x, kernel="hardmax")
+        x = x + t_end / count * loop_velocity(
+            np.eye(2)[None], np.eye(2)[None], V[None], x, kernel="hardmax"
+        )
         path.append(x)
     return path
 
 
-# ------------------------------------------------------------------------------------------- the published recursions
+# ------------------------------------------------------------------------------------------- the
+# published recursions
 
 
 def _published_steps(V, z, dt, count):
@@ -222,7 +263,9 @@ def test_euler_in_z_is_the_published_recursion(V, frame):
     run = al.simulate(al.Weights(V=V), x0, t_end=5.0, stepper="euler", dt=0.1, frame=frame, saves=3)
     expected = _published_steps(V, x0, 0.1, 50)
     assert np.abs(run.z[-1] - expected).max() <= 1e-12 * np.abs(expected).max()
-    assert np.abs(run.z[1] - _published_steps(V, x0, 0.1, 25)).max() <= 1e-12 * np.abs(expected).max()
+    assert (
+        np.abs(run.z[1] - _published_steps(V, x0, 0.1, 25)).max() <= 1e-12 * np.abs(expected).max()
+    )
 
 
 def _layer_steps(Q, K, V, x, dt, count, **options):
@@ -267,8 +310,11 @@ def test_z_of_layers_is_x_unwound_by_powers_of_R():
         R = mp.eye(2) + mp.mpf(0.25) * mp.matrix(C6.tolist())
         for time, x, z in zip(run.times, run.x, run.z, strict=True):
             inverse = R ** -round(time / 0.25) if time > 0 else mp.eye(2)
-            expected = np.array([[float(c) for c in inverse * mp.matrix(token.tolist())] for token in x])
-            # R^-k x loses the ratio of R's largest and smallest growth: (1 + 0.25*1.348)^60 / (1 - 0.25*0.068)^60 roundings of x
+            expected = np.array(
+                [[float(c) for c in inverse * mp.matrix(token.tolist())] for token in x]
+            )
+            # R^-k x loses the ratio of R's largest and smallest growth: (1 + 0.25*1.348)^60 / (1 -
+            # 0.25*0.068)^60 roundings of x
             lost = ((1 + 0.25 * 1.3481) / (1 - 0.25 * 0.0684)) ** (time / 0.25)
             assert np.abs(z - expected).max() <= 1e-14 * lost * np.abs(expected).max()
 
@@ -286,7 +332,9 @@ def test_discrete_rescaling():
 
 
 def test_discrete_rescaling_of_several_heads():
-    """z^{k+1} = z^k + dt sum_h sum_j P^h_ij R^{-(k+1)} V_h R^k (z_j - z_i), R = I + dt sum_h V_h."""
+    """z^{k+1} = z^k + dt sum_h sum_j P^h_ij R^{-(k+1)} V_h R^k (z_j - z_i), R = I + dt sum_h
+    V_h.
+    """
     dt, x0 = 0.1, 0.7 * X0
     run = al.simulate(al.Weights(Q=Q3, K=K3, V=V3), x0, layers=8, dt=dt)
     R, z = np.eye(D) + dt * V3.sum(axis=0), x0
@@ -306,7 +354,9 @@ def test_euler_in_z_and_layers_are_different_discretisations(V):
     gaps = []
     for seed in range(12):
         x0 = np.random.default_rng(seed).uniform(-5, 5, (20, 2))
-        stepped = al.simulate(al.Weights(V=V), x0, times=[5.0], stepper="euler", dt=0.1, frame="z").z[0]
+        stepped = al.simulate(
+            al.Weights(V=V), x0, times=[5.0], stepper="euler", dt=0.1, frame="z"
+        ).z[0]
         layered = al.simulate(al.Weights(V=V), x0, layers=50, dt=0.1, times=[5.0]).z[0]
         gaps.append(np.abs(stepped - layered).max())
     assert 2e-2 / 3 < np.median(gaps) < 2e-2 * 3
@@ -324,8 +374,10 @@ def test_saved_times_do_not_depend_on_each_other(stepper):
     assert together.times.tolist() == times
     for i, time in enumerate(times[1:], start=1):
         alone = al.simulate(w, x0, times=[time], t_end=2.0, stepper=stepper, **dt)
-        assert np.array_equal(alone.states[0], together.states[i])           # the same steps, the same polynomial
-        if stepper == "adaptive":                                           # ending there: other steps, the same solution
+        assert np.array_equal(
+            alone.states[0], together.states[i]
+        )  # the same steps, the same polynomial
+        if stepper == "adaptive":  # ending there: other steps, the same solution
             ended = al.simulate(w, x0, times=[time])
             assert np.abs(ended.x[0] - together.x[i]).max() <= 20e-8 * np.abs(together.x[i]).max()
 
@@ -335,7 +387,7 @@ def test_dense_output_is_as_accurate_as_the_steps():
     times = np.linspace(0.05, 2.0, 40)
     run = al.simulate(al.Weights(V=C6), x0, times=times, rtol=1e-8)
     expected = truth(np.eye(2), np.eye(2), C6, x0, times)
-    assert run.stats["steps"] < 40                                # so that most of the times are inside steps
+    assert run.stats["steps"] < 40  # so that most of the times are inside steps
     worst = np.abs(run.x - expected).max(axis=(1, 2)) / np.abs(expected).max(axis=(1, 2))
     assert worst.max() < 20e-8
 
@@ -347,7 +399,9 @@ def test_the_last_step_is_cut_to_t_end(stepper):
     assert run.stats["steps"] == 4 and run.stats["reached"] == 1.0
     eye = np.eye(2)[None]
     whole = al.simulate(w, x0, times=[0.9], stepper=stepper, dt=0.3, frame="x").x[0]
-    assert np.abs(run.x[0] - whole).max() <= 1e-14 * np.abs(whole).max()      # not to the bit: 3 * 0.3 is not 0.9
+    assert (
+        np.abs(run.x[0] - whole).max() <= 1e-14 * np.abs(whole).max()
+    )  # not to the bit: 3 * 0.3 is not 0.9
     last = al.simulate(w, whole, times=[0.1], stepper=stepper, dt=0.3, frame="x").x[0]
     assert np.abs(run.x[1] - last).max() <= 1e-14 * np.abs(last).max()
     if stepper == "euler":
@@ -383,7 +437,11 @@ def test_saves_and_times():
     assert al.simulate(w, x0, t_end=1.0, saves=5).times.tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert al.simulate(w, x0, t_end=1.0, saves=2).times.tolist() == [0, 1]
     run = al.simulate(w, x0, times=(0.3, 0.4), t_end=1.0)
-    assert run.times.tolist() == [0.3, 0.4] and run.stats["reached"] == 1.0 and run.x.shape == (2, 1, 2)
+    assert (
+        run.times.tolist() == [0.3, 0.4]
+        and run.stats["reached"] == 1.0
+        and run.x.shape == (2, 1, 2)
+    )
     assert np.array_equal(al.simulate(w, x0, times=[0.0, 1.0]).x[0], x0)
     layered = al.simulate(w, x0, layers=10, dt=0.1, saves=3)
     np.testing.assert_allclose(layered.times, [0, 0.5, 1.0], rtol=1e-15)
@@ -400,14 +458,19 @@ def test_one_token_is_the_exponential_at_every_saved_time():
             assert np.abs(z - x0).max() <= 2e-9 * 2.0
 
 
-# ------------------------------------------------------------------------------------------- run.error
+# -------------------------------------------------------------------------------------------
+# run.error
 
 
 def _true_error(run, path, V):
-    """The largest error of x and of z, each relative to the largest token of its time: what run.error is documented to be."""
+    """The largest error of x and of z, each relative to the largest token of its time: what
+    run.error is documented to be.
+    """
     z = rescaled(V, path, run.times)
     views = ((run.x, path.astype(float)), (run.z, z))
-    return max((np.abs(a - b).max(axis=(1, 2)) / np.abs(b).max(axis=(1, 2))).max() for a, b in views)
+    return max(
+        (np.abs(a - b).max(axis=(1, 2)) / np.abs(b).max(axis=(1, 2))).max() for a, b in views
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -418,9 +481,11 @@ def test_certified_error_is_the_true_error(V, seed):
     run = al.simulate(al.Weights(V=V), x0, times=times, rtol=1e-6, measure_error=True)
     true = _true_error(run, path, V)
     assert 0.2 * true <= run.error <= 20 * true
-    stepped = al.simulate(al.Weights(V=V), x0, times=times, stepper="euler", dt=0.1, measure_error=True)
+    stepped = al.simulate(
+        al.Weights(V=V), x0, times=times, stepper="euler", dt=0.1, measure_error=True
+    )
     true = _true_error(stepped, path, V)
-    assert true > 1e-4                       # Euler's own error, not the reference's
+    assert true > 1e-4  # Euler's own error, not the reference's
     assert abs(stepped.error - true) <= 0.01 * true
 
 
@@ -437,7 +502,15 @@ def test_error_is_none_unless_asked_and_one_number_a_member():
 
 def test_certified_error_on_the_sphere():
     x0, times = _on_sphere(_tokens(n=6)), np.linspace(0.5, 3.0, 6)
-    run = al.simulate(al.Weights(V=np.eye(D)), x0, times=times, rtol=1e-6, beta=4.0, geometry="sphere", measure_error=True)
+    run = al.simulate(
+        al.Weights(V=np.eye(D)),
+        x0,
+        times=times,
+        rtol=1e-6,
+        beta=4.0,
+        geometry="sphere",
+        measure_error=True,
+    )
     path = extrapolate(_sphere_field(4.0), x0, times, tolerance=1e-16).astype(float)
     true = (np.abs(run.x - path).max(axis=(1, 2)) / np.abs(path).max(axis=(1, 2))).max()
     assert 0.2 * true <= run.error <= 20 * true
@@ -451,11 +524,14 @@ def _sphere_field(beta):
 
 
 def test_an_absolute_tolerance_stays_absolute_while_tokens_grow():
-    """One token, x' = (1 - 6 i) x. From t = 30 on it is larger than 10^13, beside which atol = 1e-3 is nothing: rtol decides.
+    """One token, x' = (1 - 6 i) x. From t = 30 on it is larger than 10^13, beside which atol = 1e-3
+    is nothing: rtol decides.
 
     The engine divides by powers of two on the way, and what is absolute must follow.
     """
     V = np.array([[1.0, 6.0], [-6.0, 1.0]])
-    run = al.simulate(al.Weights(V=V), [[1.0, 0.0]], times=[0.0, 30.0, 60.0], frame="x", rtol=1e-10, atol=1e-3)
+    run = al.simulate(
+        al.Weights(V=V), [[1.0, 0.0]], times=[0.0, 30.0, 60.0], frame="x", rtol=1e-10, atol=1e-3
+    )
     early, late = (complex(*tokens[0]) for tokens in run.x[1:])
     assert abs(late / early / np.exp((1.0 - 6.0j) * 30.0) - 1.0) < 1e-8

@@ -1,4 +1,6 @@
-"""examples/: every script runs as a reader would run it, leaves its one figure, says one line, and uses what is public."""
+"""examples/: every script runs as a reader would run it, leaves its one figure, says one line, and
+uses what is public.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,14 @@ REGISTRIES = {"attnlab.starts": {"start_laws"}, "attnlab.analysis": {"observable
 
 def run_script(script: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess:
     """The script run in a process of its own, with a folder of its own as the current one."""
-    return subprocess.run([sys.executable, "-W", "error", str(script)], cwd=folder, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "MPLBACKEND": "Agg", **environment})
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "MPLBACKEND": "Agg", **environment},
+    )
 
 
 def size_of_png(path: Path) -> tuple[int, int]:
@@ -55,7 +63,9 @@ def test_it_makes_its_figure_and_says_one_line(script, tmp_path):
 def test_without_the_model_it_says_so_and_is_no_failure(name, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "work").mkdir()
-    done = run_script(ROOT / "examples" / f"{name}.py", tmp_path / "work", ATTNLAB_MODELS=str(tmp_path / "empty"))
+    done = run_script(
+        ROOT / "examples" / f"{name}.py", tmp_path / "work", ATTNLAB_MODELS=str(tmp_path / "empty")
+    )
     assert done.returncode == 0, done.stderr
     assert "attnlab fetch minilm" in done.stdout and done.stdout.count("\n") == 1
     assert not list((tmp_path / "work").iterdir())
@@ -67,17 +77,27 @@ def test_it_is_short_and_says_its_idea_in_two_sentences(script):
     assert 10 <= len(text.splitlines()) <= 40
     assert max(map(len, text.splitlines())) <= 130
     idea = ast.get_docstring(ast.parse(text))
-    assert idea is not None and idea.count("\n\n") == 1 and all(part.endswith(".") for part in idea.split("\n\n"))
+    assert (
+        idea is not None
+        and idea.count("\n\n") == 1
+        and all(part.endswith(".") for part in idea.split("\n\n"))
+    )
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_it_uses_public_names_only(script):
     tree = ast.parse(script.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "al":
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "al"
+        ):
             assert node.attr in al.__all__, node.attr
         if isinstance(node, ast.ImportFrom) and node.module.startswith("attnlab"):
-            assert {alias.name for alias in node.names} <= REGISTRIES.get(node.module, set()), node.module
+            assert {alias.name for alias in node.names} <= REGISTRIES.get(node.module, set()), (
+                node.module
+            )
         if isinstance(node, ast.Import):
             assert not [alias.name for alias in node.names if alias.name.startswith("attnlab.")]
     assert "import attnlab as al\n" in script.read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The heads of the slides' experiments: nested, as the model has them, and the same flow in the span of the tokens."""
+"""The heads of the slides' experiments: nested, as the model has them, and the same flow in the
+span of the tokens.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def model():
 
 
 def test_heads_are_nested(model):
-    for make in (lambda count, values: heads.synthetic_heads(count, 3, values), lambda *rest: heads.trained_heads(model, *rest)):
+    for make in (
+        lambda count, values: heads.synthetic_heads(count, 3, values),
+        lambda *rest: heads.trained_heads(model, *rest),
+    ):
         for values in heads.VALUES:
             most = make(16, values)
             for count in heads.HEADS:
@@ -39,7 +44,7 @@ def test_more_heads_than_the_model_has_are_refused():
     from attnlab.experiments.paper.albert_spectra.experiment import Planted
 
     with pytest.raises(ValueError, match="has not 8 different heads"):
-        heads.trained_heads(Planted(), 8)                          # six, the same in every layer
+        heads.trained_heads(Planted(), 8)  # six, the same in every layer
 
 
 def test_the_span_of_the_tokens_is_enough(model):
@@ -49,11 +54,16 @@ def test_the_span_of_the_tokens_is_enough(model):
     assert reduced.d == 6 < weights.d
     options = {"t_end": 0.4, "rtol": 1e-11, "times": np.linspace(0, 0.4, 5)}
     whole, small = al.simulate(weights, x0, **options), al.simulate(reduced, y0, **options)
-    np.testing.assert_allclose(small.x @ basis.T, whole.x, rtol=0, atol=1e-8 * np.abs(whole.x).max())
+    np.testing.assert_allclose(
+        small.x @ basis.T, whole.x, rtol=0, atol=1e-8 * np.abs(whole.x).max()
+    )
 
 
 def test_pieces_of_text_do_not_overlap():
-    """A model whose embedding is the place of the token in the text: pieces are told apart by it."""
+    """A model whose embedding is the place of the token in the text: pieces are told apart by
+    it.
+    """
+
     class Reader:
         config, tokenizer_file = None, "here"
 
@@ -66,7 +76,9 @@ def test_pieces_of_text_do_not_overlap():
     count = len(" ".join(PARAGRAPHS).split())
     pieces = [heads.real_start(Reader(), 100, piece)[:, 0] for piece in range(count // 100)]
     assert sorted(np.concatenate(pieces)) == list(range(100 * (count // 100)))
-    with pytest.raises(ValueError, match=f"{count // 100} pieces of 100; piece {count // 100} is asked for"):
+    with pytest.raises(
+        ValueError, match=f"{count // 100} pieces of 100; piece {count // 100} is asked for"
+    ):
         heads.real_start(Reader(), 100, count // 100)
 
 

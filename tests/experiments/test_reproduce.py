@@ -32,7 +32,11 @@ calls: list[str] = []
 
 def specs(size):
     start = {"law": "uniform_cube", "n": 6, "d": 2, "low": -5, "high": 5, "rng": 1}
-    return {"run": al.Spec(weights={"family": "identity"}, start=start, solve={"t_end": 3.0, "saves": 21})}
+    return {
+        "run": al.Spec(
+            weights={"family": "identity"}, start=start, solve={"t_end": 3.0, "saves": 21}
+        )
+    }
 
 
 def compute(size, progress, model="none"):
@@ -43,12 +47,21 @@ def compute(size, progress, model="none"):
 
 def claims(data):
     total = float(data["numbers"]["value"].sum())
-    return [Claim(text="The sum is three & <not> four.", measured=total, published="3", low=3, high=3, because="arithmetic",
-                  differs="they add otherwise")]
+    return [
+        Claim(
+            text="The sum is three & <not> four.",
+            measured=total,
+            published="3",
+            low=3,
+            high=3,
+            because="arithmetic",
+            differs="they add otherwise",
+        )
+    ]
 
 
 def figures(data):
-    return {"tiny": al.plot(run_in(data), times=0.0)}                  # one panel: these tests are about files
+    return {"tiny": al.plot(run_in(data), times=0.0)}  # one panel: these tests are about files
 
 
 TINY = Experiment(
@@ -59,7 +72,7 @@ TINY = Experiment(
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    len(experiments)                                                 # loaded before the table is replaced
+    len(experiments)  # loaded before the table is replaced
     calls.clear()
     monkeypatch.setattr(experiments, "_things", {"tiny": TINY})
 
@@ -67,21 +80,42 @@ def tiny(monkeypatch):
 def test_everything_is_written_and_linked(tmp_path):
     record = reproduce("tiny", tmp_path)
     folder = tmp_path / "tiny"
-    assert record["holds"] and record["claims"][0]["measured"] == 3 and read_record(folder)["claims"] == record["claims"]
-    for name in ("tiny.png", "tiny.pdf", "tiny.gif", "tiny.mp4", "claims.csv", "verdicts.csv", "specs/run.toml", "data/run.nc",
-                 "data/run.csv", "data/limit.nc", "data/limit.csv", "data/numbers.csv", "index.html", "record.json"):
+    assert (
+        record["holds"]
+        and record["claims"][0]["measured"] == 3
+        and read_record(folder)["claims"] == record["claims"]
+    )
+    for name in (
+        "tiny.png",
+        "tiny.pdf",
+        "tiny.gif",
+        "tiny.mp4",
+        "claims.csv",
+        "verdicts.csv",
+        "specs/run.toml",
+        "data/run.nc",
+        "data/run.csv",
+        "data/limit.nc",
+        "data/limit.csv",
+        "data/numbers.csv",
+        "index.html",
+        "record.json",
+    ):
         assert (folder / name).stat().st_size > 0
     links = Links()
     text = (folder / "index.html").read_text(encoding="utf-8")
     links.feed(text)
     assert "A tiny &lt;experiment&gt;" in text and "three &amp; &lt;not&gt; four" in text
     inside = {link[1:] for link in links.found if link.startswith("#")}
-    assert inside and all(f'id="{place}"' in text for place in inside)                     # the glossary at its end
+    assert inside and all(f'id="{place}"' in text for place in inside)  # the glossary at its end
     outside = [link for link in links.found if not link.startswith("#") and link != "../index.html"]
     assert outside and all((folder / link).exists() for link in outside)
     assert not any("//" in link for link in links.found)
-    viewer, = check_viewers(text).values()
-    assert viewer["state"]["spec"]["start"] == al.Spec.load(folder / "specs" / "run.toml").to_dict()["start"]
+    (viewer,) = check_viewers(text).values()
+    assert (
+        viewer["state"]["spec"]["start"]
+        == al.Spec.load(folder / "specs" / "run.toml").to_dict()["start"]
+    )
     assert len(viewer["limits"]) == 1 and viewer["limits"][0]["spec"] == viewer["state"]["spec"]
     assert sorted(os.listdir(tmp_path)) == ["tiny"]
 
@@ -92,7 +126,10 @@ def test_a_limit_of_another_run_is_not_shown():
     film = run_in(data)
     assert limit_of_run(data, film).certified
     other = al.simulate(film.dynamics.weights, film.x[0], t_end=3.0, times=film.times, beta=2.0)
-    assert limit_of_run(data, other) is None and limit_of_run({**data, "film": data["run"], "run": data["limit"]}, film) is None
+    assert (
+        limit_of_run(data, other) is None
+        and limit_of_run({**data, "film": data["run"], "run": data["limit"]}, film) is None
+    )
 
 
 def test_runs_and_limits_come_back_from_the_data(tmp_path):
@@ -141,7 +178,7 @@ def test_an_interrupted_attempt_goes_on(tmp_path, monkeypatch):
             reproduce("tiny", tmp_path)
     assert not (tmp_path / "tiny").exists() and calls == ["full"]
     reproduce("tiny", tmp_path)
-    assert calls == ["full"]                                         # what had been computed was not computed again
+    assert calls == ["full"]  # what had been computed was not computed again
     assert sorted(os.listdir(tmp_path)) == ["tiny"]
 
 
@@ -167,7 +204,9 @@ def test_names_sizes_and_options_are_checked(tmp_path):
         reproduce("tinny", tmp_path)
     with pytest.raises(UnknownName, match="Unknown size 'large'"):
         reproduce("tiny", tmp_path, size="large")
-    with pytest.raises(UnknownName, match="option of the experiment tiny 'modle'. Did you mean 'model'"):
+    with pytest.raises(
+        UnknownName, match="option of the experiment tiny 'modle'. Did you mean 'model'"
+    ):
         reproduce("tiny", tmp_path, modle="x")
     assert not calls and not os.listdir(tmp_path)
 
@@ -195,7 +234,9 @@ def test_a_full_disk_is_said_and_what_was_there_is_kept(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("attnlab.files.os.fsync", full)
-    with pytest.raises(CannotKeep, match=r"\.nc cannot be written \(No space left on device"):       # which file
+    with pytest.raises(
+        CannotKeep, match=r"\.nc cannot be written \(No space left on device"
+    ):  # which file
         reproduce("tiny", tmp_path, force=True)
     assert read_record(tmp_path / "tiny")["holds"]
 
@@ -214,11 +255,16 @@ def test_the_gallery_shows_what_there_is_and_says_what_is_missing(tmp_path, monk
     monkeypatch.setattr(experiments, "_things", {"tiny": TINY, "missing": missing})
     told = []
     failures = []
-    records = reproduce_all(tmp_path, progress=lambda fraction, at="": told.append(fraction),
-                            finished=lambda name, record, why, is_failure: failures.append(is_failure))
-    assert not any(failures)                                       # not here, and not a failure
+    records = reproduce_all(
+        tmp_path,
+        progress=lambda fraction, at="": told.append(fraction),
+        finished=lambda name, record, why, is_failure: failures.append(is_failure),
+    )
+    assert not any(failures)  # not here, and not a failure
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert list(records) == ["tiny"] and "the claim holds" in text and "attnlab fetch plbert" in text
+    assert (
+        list(records) == ["tiny"] and "the claim holds" in text and "attnlab fetch plbert" in text
+    )
     assert told == sorted(told) and told[-1] >= 0.5
     links = Links()
     links.feed(text)
@@ -236,16 +282,28 @@ def test_a_failure_does_not_keep_the_others_from_being_made(tmp_path, monkeypatc
     def refused(size, progress):
         raise ConnectionError("The hub does not answer.")
 
-    things = {"broken": replace(TINY, name="broken", compute=broken), "refused": replace(TINY, name="refused", compute=refused),
-              "tiny": TINY}
+    things = {
+        "broken": replace(TINY, name="broken", compute=broken),
+        "refused": replace(TINY, name="refused", compute=refused),
+        "tiny": TINY,
+    }
     monkeypatch.setattr(experiments, "_things", things)
     heard = {}
-    records = reproduce_all(tmp_path, finished=lambda name, record, why, is_failure: heard.update({name: (why, is_failure)}))
+    records = reproduce_all(
+        tmp_path,
+        finished=lambda name, record, why, is_failure: heard.update({name: (why, is_failure)}),
+    )
     assert list(records) == ["tiny"] and heard["broken"] == ("KeyError: 'z'", True)
     assert heard["refused"] == ("The hub does not answer.", False) and heard["tiny"] == ("", False)
     done = command("--all", "-o", tmp_path)
-    assert done.exit_code == 1 and "Failed: broken" in done.output and "Left out: refused" in done.output
-    with pytest.raises(ConnectionError, match="does not answer"):                       # and is not taken for a full disk
+    assert (
+        done.exit_code == 1
+        and "Failed: broken" in done.output
+        and "Left out: refused" in done.output
+    )
+    with pytest.raises(
+        ConnectionError, match="does not answer"
+    ):  # and is not taken for a full disk
         reproduce("refused", tmp_path)
 
 
@@ -257,32 +315,42 @@ def test_an_interrupted_run_is_no_failure_of_its_experiment(tmp_path, monkeypatc
         progress.cancel()
         al.run_spec(specs(size)["run"])
 
-    monkeypatch.setattr(experiments, "_things", {"first": replace(TINY, name="first", compute=interrupted), "tiny": TINY})
+    monkeypatch.setattr(
+        experiments,
+        "_things",
+        {"first": replace(TINY, name="first", compute=interrupted), "tiny": TINY},
+    )
     with pytest.raises(al.RunInterrupted):
         reproduce_all(tmp_path)
     assert calls == [] and not (tmp_path / "tiny").exists()
 
 
 def test_one_process_at_a_time_makes_a_folder(tmp_path):
-    code = ("import sys; from pathlib import Path; from attnlab.experiments.results import staging\n"
-            "with staging(Path(sys.argv[1]), 'tiny'): print('held', flush=True); sys.stdin.read()")
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    code = (
+        "import sys; from pathlib import Path; from attnlab.experiments.results import staging\n"
+        "with staging(Path(sys.argv[1]), 'tiny'): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         assert other.stdout.readline() == b"held\n"
         try:
             with pytest.raises(ValueError, match=f"Process {other.pid} is making .*tiny now"):
                 reproduce("tiny", tmp_path)
         finally:
-            other.kill()                                             # it cannot tidy up: its file stays
+            other.kill()  # it cannot tidy up: its file stays
     assert not calls and (tmp_path / ".tiny.lock").read_text() == str(other.pid)
     assert reproduce("tiny", tmp_path)["holds"] and sorted(os.listdir(tmp_path)) == ["tiny"]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "-1", "9" * 30, "own", "\0\xff"])
 def test_a_lock_that_nobody_holds_is_no_hindrance(tmp_path, text):
-    """Not even one with the number of a process that runs: that may be another one, which has the number now."""
+    """Not even one with the number of a process that runs: that may be another one, which has the
+    number now.
+    """
     (tmp_path / ".tiny.lock").write_text(str(os.getppid()) if text == "own" else text)
     with staging(tmp_path, "tiny"):
-        with pytest.raises(InUse, match=f"Process {os.getpid()} is making"):            # and it is held now
+        with pytest.raises(InUse, match=f"Process {os.getpid()} is making"):  # and it is held now
             reproduce("tiny", tmp_path)
     assert os.listdir(tmp_path) == [".tiny.unfinished"]
 
@@ -303,7 +371,7 @@ def test_damaged_data_of_an_unfinished_attempt_are_made_again(tmp_path, monkeypa
         with pytest.raises(ZeroDivisionError):
             reproduce("tiny", tmp_path)
     with h5py.File(tmp_path / ".tiny.unfinished" / "data" / "numbers.nc", "r+") as file:
-        file["value"][0] = 5.0                                       # the file is as whole as before
+        file["value"][0] = 5.0  # the file is as whole as before
     assert reproduce("tiny", tmp_path)["holds"] and calls == ["full", "full"]
 
 
@@ -311,7 +379,10 @@ def test_data_that_are_damaged_or_gone_are_none(tmp_path):
     data = {"numbers": table({"value": [1.0, 2.0]})}
     write_data(tmp_path, data, "key")
     kept = {path: path.read_bytes() for path in (tmp_path / "numbers.nc", tmp_path / "key.json")}
-    assert read_data(tmp_path, "key")["numbers"].equals(data["numbers"]) and read_data(tmp_path, "other") is None
+    assert (
+        read_data(tmp_path, "key")["numbers"].equals(data["numbers"])
+        and read_data(tmp_path, "other") is None
+    )
     for path, whole in kept.items():
         for content in (b"", whole[:-10], b"[" * 100_000, b"{}", b"\xff" + whole[1:]):
             path.write_bytes(content)
@@ -339,22 +410,35 @@ def test_a_run_among_the_data_loads_as_any_run(tmp_path):
 
 def test_what_an_ended_attempt_left_is_put_right(tmp_path):
     reproduce("tiny", tmp_path)
-    (tmp_path / "tiny").rename(tmp_path / ".tiny.abcd1234.old")                        # ended between the two renamings
+    (tmp_path / "tiny").rename(tmp_path / ".tiny.abcd1234.old")  # ended between the two renamings
     (tmp_path / ".tiny.unfinished").mkdir()
     (tmp_path / ".tiny.unfinished" / "stale.png").write_text("of another text")
     assert reproduce("tiny", tmp_path, force=True)["holds"]
-    assert sorted(os.listdir(tmp_path)) == ["tiny"] and not (tmp_path / "tiny" / "stale.png").exists()
+    assert (
+        sorted(os.listdir(tmp_path)) == ["tiny"] and not (tmp_path / "tiny" / "stale.png").exists()
+    )
 
 
-@pytest.mark.parametrize("text", ["null", '{"is_complete": true}', *(pytest.param(text, marks=pytest.mark.slow) for text in (
-    "{}", "[]", "not JSON", '{"is_complete": 1, "figures": []}'))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "null",
+        '{"is_complete": true}',
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in ("{}", "[]", "not JSON", '{"is_complete": 1, "figures": []}')
+        ),
+    ],
+)
 def test_records_of_another_shape_are_no_results(text, tmp_path):
     reproduce("tiny", tmp_path)
     (tmp_path / "tiny" / "record.json").write_text(text)
     with pytest.raises(ResultsExist, match="not a folder of complete results"):
         reproduce("tiny", tmp_path)
     reproduce_all(tmp_path)
-    assert "tiny" in (tmp_path / "index.html").read_text(encoding="utf-8")              # said to be missing, and why
+    assert "tiny" in (tmp_path / "index.html").read_text(
+        encoding="utf-8"
+    )  # said to be missing, and why
     assert reproduce("tiny", tmp_path, force=True)["holds"]
 
 
@@ -364,13 +448,19 @@ def command(*words):
 
 def test_the_command_line(tmp_path):
     done = command("tiny", "-o", tmp_path)
-    assert done.exit_code == 0 and "they add otherwise" in done.output and "index.html" in done.output
+    assert (
+        done.exit_code == 0 and "they add otherwise" in done.output and "index.html" in done.output
+    )
     records = json.loads(command("tiny", "-o", tmp_path, "--json").stdout)["records"]
     assert records["tiny"]["claims"][0]["holds"] is True
     assert command("--all", "-o", tmp_path).exit_code == 0
-    for words, message in ((("tinny",), "Did you mean 'tiny'"), ((), "--all"), (("tiny", "--all"), "--all"),
-                           (("--all", "--model", "x"), "is for one experiment"),
-                           (("tiny", "--small", "-o", tmp_path), "--force")):
+    for words, message in (
+        (("tinny",), "Did you mean 'tiny'"),
+        ((), "--all"),
+        (("tiny", "--all"), "--all"),
+        (("--all", "--model", "x"), "is for one experiment"),
+        (("tiny", "--small", "-o", tmp_path), "--force"),
+    ):
         refused = command(*words)
         assert refused.exit_code == 2 and message in refused.output, words
 
@@ -378,7 +468,12 @@ def test_the_command_line(tmp_path):
 def test_a_claim_that_fails_is_exit_code_1(tmp_path, monkeypatch):
     from dataclasses import replace
 
-    wrong = replace(TINY, claims=lambda data: [Claim(text="Two is three.", measured=2.0, low=3, high=3, because="no")])
+    wrong = replace(
+        TINY,
+        claims=lambda data: [
+            Claim(text="Two is three.", measured=2.0, low=3, high=3, because="no")
+        ],
+    )
     monkeypatch.setattr(experiments, "_things", {"tiny": wrong})
     done = command("tiny", "-o", tmp_path)
     assert done.exit_code == 1 and "NO" in done.output and "Claims fail in tiny" in done.output
@@ -392,8 +487,10 @@ def test_a_claim_that_is_not_a_number_fails():
 
 
 def test_listing_experiments_loads_no_heavy_library():
-    code = ("import sys, attnlab.experiments as e; list(e.experiments); "
-            "print([m for m in ('matplotlib', 'numba', 'xarray', 'scipy.spatial') if m in sys.modules])")
+    code = (
+        "import sys, attnlab.experiments as e; list(e.experiments); "
+        "print([m for m in ('matplotlib', 'numba', 'xarray', 'scipy.spatial') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -411,6 +508,8 @@ def test_a_missing_trained_half_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=half)})
     record = reproduce("tiny", tmp_path)
     assert record["without"] == "`attnlab fetch minilm` downloads it."
-    assert "`attnlab fetch minilm` downloads it." in (tmp_path / "tiny" / "index.html").read_text(encoding="utf-8")
+    assert "`attnlab fetch minilm` downloads it." in (tmp_path / "tiny" / "index.html").read_text(
+        encoding="utf-8"
+    )
     _say_without({"tiny": record})
     assert "--force" in capsys.readouterr().err

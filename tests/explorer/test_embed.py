@@ -1,4 +1,6 @@
-"""Viewers inside other pages: pieces, payloads, and that a certified limit stands beside its own run only."""
+"""Viewers inside other pages: pieces, payloads, and that a certified limit stands beside its own
+run only.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,13 @@ def test_a_page_without_viewers_has_no_script():
 
 def test_a_page_with_two_viewers():
     run = al.run_spec(SPEC)
-    payloads = {"a": run_payload(run, al.limit(run), name="One"), "b": run_payload(run, name="Two", watch="Look.")}
-    text = page("A page", put_behind("a", STILL) + put_behind("b", STILL), pieces=embed_viewers(payloads))
+    payloads = {
+        "a": run_payload(run, al.limit(run), name="One"),
+        "b": run_payload(run, name="Two", watch="Look."),
+    }
+    text = page(
+        "A page", put_behind("a", STILL) + put_behind("b", STILL), pieces=embed_viewers(payloads)
+    )
     found = check_viewers(text)
     assert found == payloads and len(found["a"]["limits"]) == 1 and found["b"]["limits"] == []
     assert found["b"]["presets"][0]["watch"] == "Look." and found["a"]["hide"] == list(HIDDEN)
@@ -34,8 +41,12 @@ def test_a_page_with_two_viewers():
 
 def test_names_of_strangers_stay_names():
     run = al.run_spec(SPEC)
-    text = page("A page", put_behind(HOSTILE, STILL), pieces=embed_viewers({HOSTILE: run_payload(run, name=HOSTILE)}))
-    assert text.count("<script") == text.count("</script>") == 3 and "onclick=\"" not in text
+    text = page(
+        "A page",
+        put_behind(HOSTILE, STILL),
+        pieces=embed_viewers({HOSTILE: run_payload(run, name=HOSTILE)}),
+    )
+    assert text.count("<script") == text.count("</script>") == 3 and 'onclick="' not in text
 
 
 def test_a_run_that_the_page_integrates_and_one_that_it_does_not():
@@ -43,7 +54,9 @@ def test_a_run_that_the_page_integrates_and_one_that_it_does_not():
     assert "recording" not in live and live["state"]["spec"]["start"] == CUBE
     flat = al.simulate(al.Weights(V=np.diag([1.0, 0.5, 0.2, 0.1])), np.eye(4), t_end=2.0)
     recorded = run_payload(flat, al.limit(flat), name="Two")
-    assert recorded["recording"]["dimension"] == 4 and recorded["limits"] == []         # its points could not be drawn
+    assert (
+        recorded["recording"]["dimension"] == 4 and recorded["limits"] == []
+    )  # its points could not be drawn
 
 
 def test_an_undecided_limit_is_left_out():
@@ -57,4 +70,6 @@ def test_pieces_are_written_once(name):
     pieces = embed_viewers({"a": run_payload(al.run_spec(SPEC), name="One")})
     text = page("A page", put_behind("a", STILL), pieces=pieces)
     assert text.count(getattr(pieces, name)) == 1
-    assert text.index("</head>") > text.index(pieces.head) and text.index("</body>") > text.index(pieces.foot)
+    assert text.index("</head>") > text.index(pieces.head) and text.index("</body>") > text.index(
+        pieces.foot
+    )

@@ -1,4 +1,6 @@
-"""al.explore: what becomes a live run and what a recording, certified limits, bad input, and the one file."""
+"""al.explore: what becomes a live run and what a recording, certified limits, bad input, and the
+one file.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,15 @@ def shown(tmp_path, source=None, **options) -> dict:
     return payload_in(explore(source, tmp_path / "page.html", **options))
 
 
-# ----------------------------------------------------------------------------------------------------- sources
+# --------------------------------------------------------------------------------------------------
+# sources
 
 
 def test_nothing_is_all_presets_and_the_first_is_open(tmp_path):
     payload = shown(tmp_path)
-    assert [one["id"] for one in payload["presets"]] == presets.in_order() and payload["state"]["preset"] == presets.in_order()[0]
+    assert [one["id"] for one in payload["presets"]] == presets.in_order() and payload["state"][
+        "preset"
+    ] == presets.in_order()[0]
     assert payload["state"]["spec"] == payload["presets"][0]["spec"] and "recording" not in payload
 
 
@@ -47,12 +52,21 @@ def test_a_preset_by_name(tmp_path):
     assert payload["state"]["spec"] == presets["late"].spec.to_dict()
 
 
-@pytest.mark.parametrize("name, near", [("polytop", "polytope"), ("plane", "planes"), ("hyperplanes_2", "hyperplanes_2d"),
-                                        ("xyzzy", None)])
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("polytop", "polytope"),
+        ("plane", "planes"),
+        ("hyperplanes_2", "hyperplanes_2d"),
+        ("xyzzy", None),
+    ],
+)
 def test_a_wrong_name_answers_with_the_nearest(tmp_path, name, near):
     with pytest.raises(al.UnknownName) as problem:
         explore(name, tmp_path / "page.html")
-    assert "Known: " in str(problem.value) and all(one in str(problem.value) for one in known_names())
+    assert "Known: " in str(problem.value) and all(
+        one in str(problem.value) for one in known_names()
+    )
     assert near is None or f"Did you mean {near!r}?" in str(problem.value)
     assert not (tmp_path / "page.html").exists()
 
@@ -64,14 +78,22 @@ def test_names_of_presets_and_examples_differ():
 def test_a_spec_is_live_with_its_certified_limit(tmp_path):
     spec = spec_of()
     payload = shown(tmp_path, spec)
-    assert payload["state"]["spec"] == spec.to_dict() and "recording" not in payload and "preset" not in payload["state"]
+    assert (
+        payload["state"]["spec"] == spec.to_dict()
+        and "recording" not in payload
+        and "preset" not in payload["state"]
+    )
     limit = limit_of_spec(spec)
     (record,) = payload["limits"]
     assert record["count"] == limit.count == len(record["points"]) and record["grade"] == "exact"
     assert record["spec"] == spec.to_dict()
     for token, label in enumerate(record["labels"]):
-        np.testing.assert_allclose(record["points"][label], limit.limits[token], atol=limit.error + 1e-12)
-    assert record["leaders"] == limit.leaders.tolist() and record["certificate"] == limit.certificate
+        np.testing.assert_allclose(
+            record["points"][label], limit.limits[token], atol=limit.error + 1e-12
+        )
+    assert (
+        record["leaders"] == limit.leaders.tolist() and record["certificate"] == limit.certificate
+    )
 
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
@@ -99,7 +121,9 @@ def test_an_undecided_limit_is_not_in_the_page(tmp_path):
 def test_where_nothing_grows_the_places_are_certified(tmp_path):
     collapse = spec_of(weights={"family": "identity", "scale": -1.0})
     (record,) = shown(tmp_path, collapse)["limits"]
-    assert record["count"] is None and record["placeCount"] == 1 and record["points"] == [[0.0, 0.0]]
+    assert (
+        record["count"] is None and record["placeCount"] == 1 and record["points"] == [[0.0, 0.0]]
+    )
 
 
 def test_drawn_matrices_are_written_out(tmp_path):
@@ -110,7 +134,9 @@ def test_drawn_matrices_are_written_out(tmp_path):
     for one, other in ((weights.Q, again.Q), (weights.K, again.K), (weights.full_V, again.full_V)):
         np.testing.assert_array_equal(one, other)
     assert payload["state"]["spec"]["start"] == CUBE
-    plain = shown(tmp_path, spec_of(weights={"family": "goe", "rng": 5}), work=1e3)["state"]["spec"]["weights"]
+    plain = shown(tmp_path, spec_of(weights={"family": "goe", "rng": 5}), work=1e3)["state"][
+        "spec"
+    ]["weights"]
     assert set(plain) == {"family", "V"}
 
 
@@ -133,8 +159,14 @@ def test_a_run_is_a_recording(tmp_path):
     al.save(run, path)
     for source in (run, path, str(path)):
         payload = shown(tmp_path, source)
-        assert payload["recording"]["n"] == 9 and payload["presets"] == [] and payload["state"]["spec"] == spec_of().to_dict()
-        np.testing.assert_allclose(unpack_tokens(payload["recording"])[-1, :, :2], run.z[-1], atol=2e-5 * np.ptp(run.z))
+        assert (
+            payload["recording"]["n"] == 9
+            and payload["presets"] == []
+            and payload["state"]["spec"] == spec_of().to_dict()
+        )
+        np.testing.assert_allclose(
+            unpack_tokens(payload["recording"])[-1, :, :2], run.z[-1], atol=2e-5 * np.ptp(run.z)
+        )
     bare = al.simulate(al.Weights(V=np.eye(2)), run.x[0], t_end=1.0)
     spec = al.Spec.from_dict(shown(tmp_path, bare)["state"]["spec"])
     np.testing.assert_array_equal(resolve(spec).x0, bare.x[0])
@@ -167,7 +199,10 @@ def test_a_limit_and_its_file(tmp_path):
     al.save(limit, tmp_path / "limit.nc")
     for source in (limit, tmp_path / "limit.nc", [limit]):
         payload = shown(tmp_path, source)
-        assert payload["limits"][0]["count"] == limit.count and payload["state"]["spec"] == spec_of().to_dict()
+        assert (
+            payload["limits"][0]["count"] == limit.count
+            and payload["state"]["spec"] == spec_of().to_dict()
+        )
     bare = al.limit(al.Weights(V=np.eye(2)), resolve(spec_of()).x0)
     payload = shown(tmp_path, bare)
     np.testing.assert_array_equal(resolve(al.Spec.from_dict(payload["state"]["spec"])).x0, bare.x0)
@@ -183,7 +218,11 @@ def test_other_things_are_refused(tmp_path, source):
 
 
 def test_files_that_are_nothing(tmp_path):
-    for path, error in ((tmp_path / "none.toml", FileNotFoundError), (tmp_path / "none.nc", OSError), (tmp_path, ValueError)):
+    for path, error in (
+        (tmp_path / "none.toml", FileNotFoundError),
+        (tmp_path / "none.nc", OSError),
+        (tmp_path, ValueError),
+    ):
         with pytest.raises(error):
             explore(path, tmp_path / "page.html")
     al.save(al.check(al.run_spec(spec_of()), names=["hull_shrinks"]), tmp_path / "verdicts.nc")
@@ -201,8 +240,11 @@ def test_the_trained_head(tmp_path):
 
 def test_progress_and_cancelling(tmp_path):
     told = []
-    explore(spec_of(start={**CUBE, "d": 4}), tmp_path / "page.html", progress=lambda fraction,
-            doing: told.append((fraction, doing)))
+    explore(
+        spec_of(start={**CUBE, "d": 4}),
+        tmp_path / "page.html",
+        progress=lambda fraction, doing: told.append((fraction, doing)),
+    )
     assert told and all(0 <= fraction <= 1 for fraction, _ in told)
     progress = al.Progress()
     progress.cancel()
@@ -211,19 +253,32 @@ def test_progress_and_cancelling(tmp_path):
     assert not (tmp_path / "other.html").exists()
 
 
-# ----------------------------------------------------------------------------------------------------- options
+# --------------------------------------------------------------------------------------------------
+# options
 
 
 def test_hide_and_lock_know_the_names_of_the_page():
     layout = (WEB / "layout.js").read_text()
-    assert re.findall(r"'(\w+)'", re.search(r"PANELS = (\[.*?\]);", layout, re.DOTALL)[1]) == list(PANELS)
-    controls = (WEB / "controls.js").read_text() + (WEB / "actions.js").read_text() + (WEB / "drawing.js").read_text()
+    assert re.findall(r"'(\w+)'", re.search(r"PANELS = (\[.*?\]);", layout, re.DOTALL)[1]) == list(
+        PANELS
+    )
+    controls = (
+        (WEB / "controls.js").read_text()
+        + (WEB / "actions.js").read_text()
+        + (WEB / "drawing.js").read_text()
+    )
     assert all(f"'{name}'" in controls for name in CONTROLS)
 
 
 def test_hide_lock_guess_and_theme(tmp_path):
-    payload = shown(tmp_path, "late", hide=["sweep", "footer"], lock=["beta"], guess=True, theme="dark")
-    assert (payload["hide"], payload["lock"], payload["guess"]) == (["sweep", "footer"], ["beta"], True)
+    payload = shown(
+        tmp_path, "late", hide=["sweep", "footer"], lock=["beta"], guess=True, theme="dark"
+    )
+    assert (payload["hide"], payload["lock"], payload["guess"]) == (
+        ["sweep", "footer"],
+        ["beta"],
+        True,
+    )
     assert payload["state"]["view"]["theme"] == "dark"
 
 
@@ -239,7 +294,8 @@ def test_wrong_options_are_sentences(tmp_path, options, error, says):
     assert not (tmp_path / "page.html").exists()
 
 
-# -------------------------------------------------------------------------------------------------- the one file
+# --------------------------------------------------------------------------------------------------
+# the one file
 
 
 def test_the_page_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -278,8 +334,12 @@ def test_only_pages_of_explore_are_pages(tmp_path):
 def test_a_page_shows_itself_in_a_notebook(tmp_path):
     page = explore("late", tmp_path / "page.html")
     shown_page = page._repr_html_()
-    assert shown_page.startswith("<iframe srcdoc=") and "allow-scripts" in shown_page and "allow-same-origin" not in shown_page
-    assert "<script" not in shown_page                                      # escaped, inside the attribute
+    assert (
+        shown_page.startswith("<iframe srcdoc=")
+        and "allow-scripts" in shown_page
+        and "allow-same-origin" not in shown_page
+    )
+    assert "<script" not in shown_page  # escaped, inside the attribute
     page.unlink()
     assert "<code>" in page._repr_html_()
 
@@ -288,7 +348,12 @@ def test_words_cannot_leave_their_place(tmp_path):
     word = "</script><script>alert(1)</script><!--\u2028\ud800"
     payload = {"version": 1, "title": f"{word}\x1b", "words": [word]}
     text = make_page(payload)
-    assert text.count("<script") == 3 and text.count("</script>") == 3 and "alert(1)</script>" not in text and "\x1b" not in text
+    assert (
+        text.count("<script") == 3
+        and text.count("</script>") == 3
+        and "alert(1)</script>" not in text
+        and "\x1b" not in text
+    )
     assert json.loads(escape_json(payload)) == payload and "<" not in escape_json(payload)
     assert "<!--" not in text.replace("<!DOCTYPE", "")
     text.encode("utf-8")
@@ -299,14 +364,29 @@ def test_the_policy_allows_the_one_script_and_nothing_else(tmp_path):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     loader = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    packed = re.findall(r'<script type="text/plain" id="attnlab-script">(.*?)</script>', text, re.DOTALL)
+    packed = re.findall(
+        r'<script type="text/plain" id="attnlab-script">(.*?)</script>', text, re.DOTALL
+    )
     assert len(loader) == len(packed) == 1
     scripts = (loader[0].encode(), zlib.decompress(base64.b64decode(packed[0])))
-    digests = [f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in scripts]
-    assert rules == {"default-src": "'none'", "script-src": " ".join(digests), "worker-src": "blob:",
-                     "style-src": "'unsafe-inline'",
-                     "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
-    assert not re.search(r"""(?:src|href)=["']?(?!data:)\w+:""", text) and "<noscript>" in text and "<title>" in text
+    digests = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'"
+        for script in scripts
+    ]
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": " ".join(digests),
+        "worker-src": "blob:",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert (
+        not re.search(r"""(?:src|href)=["']?(?!data:)\w+:""", text)
+        and "<noscript>" in text
+        and "<title>" in text
+    )
     assert scripts[1].decode() == join_page()
 
 
@@ -316,11 +396,21 @@ def test_the_page_is_small(tmp_path):
 
 def test_the_page_of_a_preset_needs_no_compiler(tmp_path):
     """A preset's limit is stored, so its page is written in a moment."""
-    code = ("import sys; from attnlab.explorer import explore; explore('late', sys.argv[1]); "
-            "print([name for name in ('numba', 'matplotlib', 'xarray') if name in sys.modules])")
-    out = subprocess.run([sys.executable, "-c", code, tmp_path / "page.html"], capture_output=True, text=True, check=True)
+    code = (
+        "import sys; from attnlab.explorer import explore; explore('late', sys.argv[1]); "
+        "print([name for name in ('numba', 'matplotlib', 'xarray') if name in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "page.html"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert out.stdout.strip() == "[]" and is_page(tmp_path / "page.html")
 
 
 def test_read_source_is_quick_about_names():
-    assert read_source("late").preset is presets["late"] and read_source(None).preset is presets[presets.in_order()[0]]
+    assert (
+        read_source("late").preset is presets["late"]
+        and read_source(None).preset is presets[presets.in_order()[0]]
+    )

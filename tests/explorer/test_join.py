@@ -1,4 +1,6 @@
-"""The joiner of ES modules: what it makes runs, and what it does not understand is refused with file and line."""
+"""The joiner of ES modules: what it makes runs, and what it does not understand is refused with
+file and line.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from attnlab.explorer.tighten import tighten_script, tighten_style
 NODE = shutil.which("node")
 
 MODULES = {
-    "main.js": """
+    "main.js": (
+        """
 import { double, Counter as Count, later } from './numbers.js';
 import {
   shout, count,
@@ -38,15 +41,23 @@ export function result() {
     (function () { return this === undefined; })(),
     worker.includes('onmessage'), ...count()];
 }
-""",
-    "numbers.js": "import { shout } from './words.js';\n/*! licence */\nexport function double(x) { return 2 * x; }\n"
-                  "export class Counter { constructor() { this.k = 0; } next() { return shout(String(++this.k)); } }\n"
-                  "export async function later() { return 1; }\n",
-    "words.js": "import style from './style.css';\nlet calls = 0;\n"
-                "export function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n"
-                "export const length = style.length;\nexport function* count() { yield 7; }\n",
+"""
+    ),
+    "numbers.js": (
+        "import { shout } from './words.js';\n/*! licence */\nexport function double(x) { return 2"
+        " * x; }\nexport class Counter { constructor() { this.k = 0; } next() { return"
+        " shout(String(++this.k)); } }\nexport async function later() { return 1; }\n"
+    ),
+    "words.js": (
+        "import style from './style.css';\nlet calls = 0;\n"
+        "export function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n"
+        "export const length = style.length;\nexport function* count() { yield 7; }\n"
+    ),
     "style.css": "a { content: '</script>'; }\n",
-    "worker.js": "import { double } from './numbers.js';\nonmessage = event => postMessage(double(event.data));\n",
+    "worker.js": (
+        "import { double } from './numbers.js';\nonmessage = event =>"
+        " postMessage(double(event.data));\n"
+    ),
 }
 
 
@@ -59,36 +70,67 @@ def folder(tmp_path):
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_the_joined_script_does_what_the_modules_say(folder):
-    script = join_script("main.js", folder=folder, expose_as="main") + "console.log(JSON.stringify(main.result()))"
+    script = (
+        join_script("main.js", folder=folder, expose_as="main")
+        + "console.log(JSON.stringify(main.result()))"
+    )
     out = subprocess.run([NODE, "-e", script], check=True, capture_output=True, text=True).stdout
     template = MODULES["main.js"].split("`")[1]
     # words.js ran once: its calls are counted across the modules that import it
-    assert json.loads(out) == [8, "1! /* 1 */", "2! /* 2 */", "hm! /* 3 */",
-                               tighten_style(MODULES["style.css"]), "function", template, 2, True, True, 7]
+    assert json.loads(out) == [
+        8,
+        "1! /* 1 */",
+        "2! /* 2 */",
+        "hm! /* 3 */",
+        tighten_style(MODULES["style.css"]),
+        "function",
+        template,
+        2,
+        True,
+        True,
+        7,
+    ]
 
 
 def test_comments_are_left_out_but_licences_and_strings_stay(folder):
     script = join_script("main.js", folder=folder)
-    assert "A comment" not in script and "/*! licence */" in script and "// no comment`" in script and "// stays" not in script
-    assert script.count("content:") == 2               # once here, and once in the worker, which imports words.js too
+    assert (
+        "A comment" not in script
+        and "/*! licence */" in script
+        and "// no comment`" in script
+        and "// stays" not in script
+    )
+    assert (
+        script.count("content:") == 2
+    )  # once here, and once in the worker, which imports words.js too
     assert "nowhere" not in script and "globalThis" not in script
-    assert script.count("\nconst module_words=") == 1 and script.index("module_words=") < script.index("module_numbers=")
+    assert script.count("\nconst module_words=") == 1 and script.index(
+        "module_words="
+    ) < script.index("module_numbers=")
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_a_module_and_its_worker_share_one_script(folder):
-    """A worker made of the text of the module runs the worker's module, and what both need is there once."""
+    """A worker made of the text of the module runs the worker's module, and what both need is there
+    once.
+    """
     module = join_module("main.js", folder=folder)
     assert module.count("function double(") == 1 and "onmessage" in module
-    (folder / "joined.mjs").write_text(module + """
+    (folder / "joined.mjs").write_text(
+        module
+        + """
 import vm from 'node:vm';
 const said = [], global = { postMessage: (answer) => said.push(answer) };
 
 vm.runInNewContext(`(${program})("worker.js")`, vm.createContext(global));
 global.onmessage({ data: 21 });
 console.log(JSON.stringify([said, program().name, program().result().slice(0, 2)]));
-""", encoding="utf-8")
-    out = subprocess.run([NODE, str(folder / "joined.mjs")], check=True, capture_output=True, text=True).stdout
+""",
+        encoding="utf-8",
+    )
+    out = subprocess.run(
+        [NODE, str(folder / "joined.mjs")], check=True, capture_output=True, text=True
+    ).stdout
     assert json.loads(out) == [[42], "main", [8, "1! /* 1 */"]]
 
 
@@ -99,12 +141,21 @@ def test_the_module_of_a_notebook_holds_the_worker_once():
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_a_page_and_its_worker_share_one_script(folder):
-    (folder / "page.js").write_text("import { double } from './numbers.js';\nconsole.log('page', document.title, double(2));\n")
-    (folder / "work.js").write_text("import { double } from './numbers.js';\nconsole.log('worker', double(3));\n")
+    (folder / "page.js").write_text(
+        "import { double } from './numbers.js';\nconsole.log('page', document.title, double(2));\n"
+    )
+    (folder / "work.js").write_text(
+        "import { double } from './numbers.js';\nconsole.log('worker', double(3));\n"
+    )
     script = join_page("page.js", "work.js", folder=folder)
     assert script.count("function double(") == 1
     for before, says in (("", "worker 6"), ("globalThis.document={title:'here'};", "page here 4")):
-        assert subprocess.run([NODE, "-e", before + script], check=True, capture_output=True, text=True).stdout.strip() == says
+        assert (
+            subprocess.run(
+                [NODE, "-e", before + script], check=True, capture_output=True, text=True
+            ).stdout.strip()
+            == says
+        )
 
 
 HARD = r"""
@@ -123,17 +174,24 @@ console.log(JSON.stringify([a, b, regex.source,
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_tightening_does_not_change_what_a_script_does():
-    both = [subprocess.run([NODE, "-e", text], check=True, capture_output=True, text=True).stdout
-            for text in (HARD, tighten_script(HARD))]
+    both = [
+        subprocess.run([NODE, "-e", text], check=True, capture_output=True, text=True).stdout
+        for text in (HARD, tighten_script(HARD))
+    ]
     assert both[0] == both[1] and "http://x  //y" in both[0]
     assert len(tighten_script(HARD)) < 0.95 * len(HARD) and "/* one */" not in tighten_script(HARD)
 
 
 def test_styles_are_tightened():
-    style = ("/* a */\na > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n"
-             "\n@media (x) { d { e: f } }\n")
-    assert tighten_style(style) == (
-        "a > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n@media (x) { d { e: f } }")
+    style = (
+        "/* a */\na > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n"
+        "\n@media (x) { d { e: f } }\n"
+    )
+    assert (
+        tighten_style(style)
+        == "a > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n@media"
+        " (x) { d { e: f } }"
+    )
 
 
 @pytest.mark.parametrize("line, says", [

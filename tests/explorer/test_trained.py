@@ -1,4 +1,6 @@
-"""Recordings of trained heads and sentences: what a page holds of a Flow and of the Dataset of a sentence."""
+"""Recordings of trained heads and sentences: what a page holds of a Flow and of the Dataset of a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def data(model):
 
 
 def payload_of(path: Path) -> dict:
-    found = re.search(r'<script type="application/json" id="attnlab-payload">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
+    found = re.search(
+        r'<script type="application/json" id="attnlab-payload">(.*?)</script>',
+        path.read_text("utf-8"),
+        re.DOTALL,
+    )
     return json.loads(found[1])
 
 
@@ -55,16 +61,23 @@ def views(payload: dict) -> dict[str, dict]:
     return {preset["id"]: preset for preset in payload["presets"]}
 
 
-# ------------------------------------------------------------------------------------------------------------------- a flow
+# --------------------------------------------------------------------------------------------------
+# a flow
 
 
 def test_a_flow(tmp_path, flow):
     payload = shown(tmp_path, flow)
-    view, = payload["presets"]
+    (view,) = payload["presets"]
     recording = view["recording"]
-    assert payload["state"]["preset"] == view["id"] == "L1H2" and "presets" in payload["hide"]       # a switch of one is none
+    assert (
+        payload["state"]["preset"] == view["id"] == "L1H2" and "presets" in payload["hide"]
+    )  # a switch of one is none
     assert payload["title"] == flow.name and "recording" not in payload
-    assert recording["words"] == list(flow.words) and recording["dimension"] == 12 and recording["d"] == 3
+    assert (
+        recording["words"] == list(flow.words)
+        and recording["dimension"] == 12
+        and recording["d"] == 3
+    )
     assert "until" not in recording and recording["times"][-1] == 2.0
     assert recording["ending"]["kind"] == "open" and "t = 2" in recording["ending"]["text"]
     assert payload["says"][0]["spec"] == view["spec"] == payload["state"]["spec"]
@@ -78,11 +91,20 @@ def test_the_axes_of_a_flow_are_those_of_its_directions(tmp_path, flow):
     assert recording["axes"] == [f"{share:.0%} of the variance" for share in shares[:3]]
     ends = unpack_tokens(recording)[-1]
     between = np.linalg.norm(ends[:, None] - ends[None], axis=-1)
-    assert (between <= np.linalg.norm(x[-1][:, None] - x[-1][None], axis=-1) + 1e-4).all()               # a projection shortens
+    assert (
+        between <= np.linalg.norm(x[-1][:, None] - x[-1][None], axis=-1) + 1e-4
+    ).all()  # a projection shortens
 
 
-@pytest.mark.parametrize("kind, words", [("good triple", "three parallel hyperplanes"), ("complex", "complex pair"),
-                                         ("negative", "negative"), ("positive", "positive")])
+@pytest.mark.parametrize(
+    "kind, words",
+    [
+        ("good triple", "three parallel hyperplanes"),
+        ("complex", "complex pair"),
+        ("negative", "negative"),
+        ("positive", "positive"),
+    ],
+)
 def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind, words):
     monkeypatch.setattr("attnlab.models.studies.judgement.verdict", lambda numbers: kind)
     said = shown(tmp_path, flow)["says"][0]
@@ -90,9 +112,15 @@ def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind,
 
 
 def test_a_certified_limit_is_said_in_words(tmp_path, flow):
-    certified = dataclasses.replace(flow, limit=types.SimpleNamespace(count=2, t=3.25, certified=True))
+    certified = dataclasses.replace(
+        flow, limit=types.SimpleNamespace(count=2, t=3.25, certified=True)
+    )
     ending = shown(tmp_path, certified)["presets"][0]["recording"]["ending"]
-    assert ending["kind"] == "certified" and ending["mark"] == "2 limits, certified" and "t = 3.25" in ending["text"]
+    assert (
+        ending["kind"] == "certified"
+        and ending["mark"] == "2 limits, certified"
+        and "t = 3.25" in ending["text"]
+    )
 
 
 def test_a_reason_is_cut_after_its_first_sentence(tmp_path, flow):
@@ -105,10 +133,13 @@ def test_a_reason_is_cut_after_its_first_sentence(tmp_path, flow):
 def test_all_heads_of_a_layer(tmp_path, model):
     found = al.models.flow(model, 0, ids=IDS, t_end=1.0, limit=False)
     payload = shown(tmp_path, found)
-    assert payload["presets"][0]["recording"]["heads"] == 3 and "3 heads" in payload["says"][0]["says"]
+    assert (
+        payload["presets"][0]["recording"]["heads"] == 3 and "3 heads" in payload["says"][0]["says"]
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- a sentence
+# --------------------------------------------------------------------------------------------------
+# a sentence
 
 
 def test_a_sentence_layer_by_layer(tmp_path, model, data):
@@ -116,28 +147,45 @@ def test_a_sentence_layer_by_layer(tmp_path, model, data):
     assert list(found) == ["real", "twin"] and found["real"]["name"] == "Real stack"
     for name, view in found.items():
         recording = view["recording"]
-        assert recording["times"] == [0.0, 1.0, 2.0] and recording["until"] == 2.0 and recording["T"] == 3
+        assert (
+            recording["times"] == [0.0, 1.0, 2.0]
+            and recording["until"] == 2.0
+            and recording["T"] == 3
+        )
         assert recording["groups"] == data["clusters"].sel(variant=name).values.tolist()
-        assert recording["box"] == found["real"]["recording"]["box"] and recording["axes"] == found["real"]["recording"]["axes"]
+        assert (
+            recording["box"] == found["real"]["recording"]["box"]
+            and recording["axes"] == found["real"]["recording"]["axes"]
+        )
     attends = unpack_leaders(found["real"]["recording"])
     np.testing.assert_array_equal(attends[:2], model.attention(IDS).mean(axis=1).argmax(axis=-1))
     shares = unpack_shares(found["real"]["recording"])
-    np.testing.assert_allclose(shares[:2], model.attention(IDS).mean(axis=1).max(axis=-1), atol=0.5 / 255 + 1e-6)
-    assert (attends[2] == -1).all()                                                     # no layer reads the last tokens
+    np.testing.assert_allclose(
+        shares[:2], model.attention(IDS).mean(axis=1).max(axis=-1), atol=0.5 / 255 + 1e-6
+    )
+    assert (attends[2] == -1).all()  # no layer reads the last tokens
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_both_stacks_are_drawn_on_the_same_axes(family):
-    """Differences between the stacks in the picture are those of the directions, projected on one set of orthonormal axes."""
+    """Differences between the stacks in the picture are those of the directions, projected on one
+    set of orthonormal axes.
+    """
     data = al.models.sentence(made(family), ids=IDS, only=["twin"])
     drawn = {view.id: unpack_tokens(view.recording) for view in sentence_views(data)}
     x = {name: data["x"].sel(variant=name).values for name in drawn}
-    unit = {name: values / np.linalg.norm(values, axis=-1, keepdims=True) for name, values in x.items()}
+    unit = {
+        name: values / np.linalg.norm(values, axis=-1, keepdims=True) for name, values in x.items()
+    }
     flat = np.concatenate([unit["real"], unit["twin"]]).reshape(-1, 12)
     axes = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2][:3]
     wanted = (unit["real"] - unit["twin"]) @ axes.T
-    signs = np.sign(np.sum(wanted * (drawn["real"] - drawn["twin"]), axis=(0, 1)))       # an axis may point the other way
-    np.testing.assert_allclose(drawn["real"] - drawn["twin"], wanted * np.where(signs == 0, 1, signs), atol=3e-4)
+    signs = np.sign(
+        np.sum(wanted * (drawn["real"] - drawn["twin"]), axis=(0, 1))
+    )  # an axis may point the other way
+    np.testing.assert_allclose(
+        drawn["real"] - drawn["twin"], wanted * np.where(signs == 0, 1, signs), atol=3e-4
+    )
 
 
 def test_a_stack_that_overflows_ends_early(data):
@@ -156,7 +204,9 @@ def test_an_older_sentence_knows_no_leaders(data):
 def test_a_head_beside_the_sentence(tmp_path, flow, data):
     payload = shown(tmp_path, [flow, data])
     assert list(views(payload)) == ["L1H2", "real", "twin"] and "presets" not in payload["hide"]
-    assert len({json.dumps(view["spec"]) for view in payload["presets"]}) == 3             # what is said belongs to one of them
+    assert (
+        len({json.dumps(view["spec"]) for view in payload["presets"]}) == 3
+    )  # what is said belongs to one of them
     with pytest.raises(ValueError, match="Give each source once"):
         explore([flow, flow], tmp_path / "page.html")
 
@@ -172,11 +222,16 @@ def test_words_of_strangers_stay_words(tmp_path, data, flow):
     changed = data.assign_coords(word=("token", [HOSTILE, "\x1b[2J", "b", "\u202ec", "d"]))
     changed.attrs["text"] = changed.attrs["model"] = HOSTILE
     text = explore(changed, tmp_path / "page.html").read_text("utf-8")
-    assert text.count("<script") == 3 and text.count("</script>") == 3 and "alert(1)</script>" not in text
+    assert (
+        text.count("<script") == 3
+        and text.count("</script>") == 3
+        and "alert(1)</script>" not in text
+    )
     assert payload_of(tmp_path / "page.html")["presets"][0]["recording"]["words"][0] == HOSTILE
 
 
-# --------------------------------------------------------------------------------------------------------- the command line
+# --------------------------------------------------------------------------------------------------
+# the command line
 
 
 @pytest.fixture
@@ -186,8 +241,22 @@ def folder(workplace):
 
 
 def test_the_command(folder):
-    result = attnlab("explore", "--model", "tiny", "--ids", "3,1,4", "--layer", "1", "--head", "2", "--t-end", "1", "-o",
-                     "page.html", "--no-open")
+    result = attnlab(
+        "explore",
+        "--model",
+        "tiny",
+        "--ids",
+        "3,1,4",
+        "--layer",
+        "1",
+        "--head",
+        "2",
+        "--t-end",
+        "1",
+        "-o",
+        "page.html",
+        "--no-open",
+    )
     assert "Open page.html" in result.stdout
     assert list(views(payload_of(folder / "page.html"))) == ["L1H2", "real", "twin"]
     attnlab("explore", "--model", "tiny", "--ids", "3,1,4", "-o", "page.html", "--no-open")

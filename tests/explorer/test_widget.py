@@ -1,4 +1,6 @@
-"""al.Explorer on the Python side: what is shown, what the front end may change, certificates in a thread, and pages of it."""
+"""al.Explorer on the Python side: what is shown, what the front end may change, certificates in a
+thread, and pages of it.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ START, WEIGHTS = TABLE["start"], TABLE["weights"]
 
 def moved(**places) -> dict:
     """The Spec of the polygon as a table, with tokens put elsewhere: moved(t5=[1, 2])."""
-    return {**TABLE, "start": {**START, "moved": {name[1:]: place for name, place in places.items()}}}
+    return {
+        **TABLE,
+        "start": {**START, "moved": {name[1:]: place for name, place in places.items()}},
+    }
 
 
-# ----------------------------------------------------------------------------------------- what a stranger may say
+# ----------------------------------------------------------------------------------------- what a
+# stranger may say
 
 
 def test_what_the_viewer_makes_is_read():
@@ -77,7 +83,8 @@ def test_what_it_could_not_have_made_is_a_sentence(table, sentence):
             read_spec(table)
         assert len(str(problem.value)) < 1000
 
-    # a refusal takes a millisecond, after what it imports the first time; to make what is asked for would take minutes
+    # a refusal takes a millisecond, after what it imports the first time; to make what is asked for
+    # would take minutes
     assert least_seconds(lambda: seconds_of(refuse, time.process_time), 2.0) < 2.0
 
 
@@ -92,7 +99,8 @@ def test_times_and_tokens():
             read_selected(bad, 4)
 
 
-# ---------------------------------------------------------------------------------------------------- in a thread
+# --------------------------------------------------------------------------------------------------
+# in a thread
 
 
 class Heard(list):
@@ -120,10 +128,17 @@ def test_work_tells_how_far_it_is_and_ends_with_a_sentence():
     may_end.set()
     certifier.wait(PATIENCE)
     took = time.monotonic() - began
-    assert not certifier.is_busy and heard.words() == "five" and heard[-1]["kind"] == "done" and len(heard) >= 2
+    assert (
+        not certifier.is_busy
+        and heard.words() == "five"
+        and heard[-1]["kind"] == "done"
+        and len(heard) >= 2
+    )
     fractions = [message["fraction"] for message in heard[:-1]]
-    assert fractions == sorted(fractions) and all(message["doing"] == "counting" for message in heard[:-1])
-    assert len(fractions) <= 1 + took / certifying.PAUSE                           # not a message for every step
+    assert fractions == sorted(fractions) and all(
+        message["doing"] == "counting" for message in heard[:-1]
+    )
+    assert len(fractions) <= 1 + took / certifying.PAUSE  # not a message for every step
 
 
 def test_work_is_cancelled_and_errors_are_sentences():
@@ -149,10 +164,11 @@ def test_work_is_cancelled_and_errors_are_sentences():
     certifier.start(fail)
     certifier.wait(PATIENCE)
     assert heard.words() == "beta must be positive."
-    certifier.cancel()                                                             # nothing to cancel: no error
+    certifier.cancel()  # nothing to cancel: no error
 
 
-# ------------------------------------------------------------------------------------------- without anywidget
+# -------------------------------------------------------------------------------------------
+# without anywidget
 
 
 def test_without_anywidget_it_can_be_named_and_says_what_to_do():
@@ -169,7 +185,11 @@ except ImportError as problem:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     words = ast.literal_eval(done.stdout)
-    assert "pip install 'attnlab[widget]'" in words and "needs the package anywidget" in words and "al.explore(" in words
+    assert (
+        "pip install 'attnlab[widget]'" in words
+        and "needs the package anywidget" in words
+        and "al.explore(" in words
+    )
 
 
 def test_both_classes_say_the_same_about_themselves():
@@ -179,13 +199,16 @@ def test_both_classes_say_the_same_about_themselves():
     assert widget.Explorer.__doc__.split("\n")[0] == without_widget.Explorer.__doc__.split("\n")[0]
 
 
-# ------------------------------------------------------------------------------------------------------ the widget
+# --------------------------------------------------------------------------------------------------
+# the widget
 
 
 @pytest.fixture
 def explorer():
     """Make widgets whose messages are kept in `said`, and close them."""
-    pytest.importorskip("anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')")
+    pytest.importorskip(
+        "anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')"
+    )
     made = []
 
     def make(*given, **options):
@@ -212,7 +235,10 @@ def test_it_takes_what_explore_takes(explorer, tmp_path):
     assert explorer(tmp_path / "run.nc").recording["n"] == 60
     limit = limit_of_spec(POLYGON)
     shown = explorer(limit)
-    assert shown.limit.count == limit.count == shown.get_state("limit")["limit"]["count"] and shown.recording is None
+    assert (
+        shown.limit.count == limit.count == shown.get_state("limit")["limit"]["count"]
+        and shown.recording is None
+    )
     with pytest.raises(al.UnknownName, match="Did you mean 'polygon'"):
         explorer("polygn")
     with pytest.raises(al.UnknownName, match="panel of the explorer"):
@@ -220,7 +246,11 @@ def test_it_takes_what_explore_takes(explorer, tmp_path):
 
 
 def test_what_a_page_cannot_integrate_is_recorded(explorer):
-    high = al.Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": 8, "d": 5}, solve={"t_end": 2.0})
+    high = al.Spec(
+        weights={"family": "identity"},
+        start={"law": "uniform_cube", "n": 8, "d": 5},
+        solve={"t_end": 2.0},
+    )
     one = explorer(high)
     assert one.recording["dimension"] == 5 and one.spec == high and one.x0.shape == (8, 5)
     with pytest.raises(ValueError, match="The widget shows a recording"):
@@ -237,7 +267,11 @@ def test_what_a_page_cannot_integrate_is_recorded(explorer):
 
 
 def test_drawn_weights_are_written_out_and_run(explorer):
-    drawn = al.Spec(weights={"family": "gaussian", "rng": 3}, start={"law": "uniform_cube", "n": 6, "d": 2}, solve={"t_end": 1.0})
+    drawn = al.Spec(
+        weights={"family": "gaussian", "rng": 3},
+        start={"law": "uniform_cube", "n": 6, "d": 2},
+        solve={"t_end": 1.0},
+    )
     one = explorer(drawn)
     assert one.spec.weights["family"] == "given" and one.recording is None
     np.testing.assert_array_equal(al.run_spec(one.spec).x, al.run_spec(drawn).x)
@@ -245,10 +279,32 @@ def test_drawn_weights_are_written_out_and_run(explorer):
 
 def test_the_front_end_changes_three_traits_and_no_others(explorer):
     one = explorer("polygon", height=500)
-    one.set_state({"spec": moved(t5=[1.25, 2.0]), "t": "inf", "selected": [5], "height": 9000, "limit": {"count": 1}, "_esm": "x",
-                   "recording": {}, "_page": {}, "moved": {"1": [0, 0]}})
-    assert one.moved == {5: [1.25, 2.0]} and one.x0[5].tolist() == [1.25, 2.0] and one.t == math.inf and one.selected == [5]
-    assert one.height == 500 and one.limit is None and one.recording is None and len(one._esm) > 100_000 and one._page["presets"]
+    one.set_state(
+        {
+            "spec": moved(t5=[1.25, 2.0]),
+            "t": "inf",
+            "selected": [5],
+            "height": 9000,
+            "limit": {"count": 1},
+            "_esm": "x",
+            "recording": {},
+            "_page": {},
+            "moved": {"1": [0, 0]},
+        }
+    )
+    assert (
+        one.moved == {5: [1.25, 2.0]}
+        and one.x0[5].tolist() == [1.25, 2.0]
+        and one.t == math.inf
+        and one.selected == [5]
+    )
+    assert (
+        one.height == 500
+        and one.limit is None
+        and one.recording is None
+        and len(one._esm) > 100_000
+        and one._page["presets"]
+    )
     assert one.said == []
     before = one.spec
     one.set_state({"spec": {**TABLE, "start": {**START, "n": 10**7}}, "t": -4, "selected": [99]})
@@ -276,7 +332,7 @@ def test_python_is_checked_too(explorer):
     other = limit_of_spec(presets["boolean"].spec)
     with pytest.raises(Exception, match="limit of the run that is shown"):
         one.limit = other
-    assert one.limit.count == 5 and one.spec == POLYGON                            # that of the preset
+    assert one.limit.count == 5 and one.spec == POLYGON  # that of the preset
     plain = al.limit(al.Weights(V=np.eye(2)), one.x0)
     one.limit = plain
     assert one.limit.count == plain.count and one.get_state("limit")["limit"]["spec"] == TABLE
@@ -284,40 +340,59 @@ def test_python_is_checked_too(explorer):
 
 @pytest.mark.parametrize("name", ["boolean", "late", "collapse", "sphere"])
 def test_the_certified_limit_of_a_preset_is_there_at_once(explorer, name):
-    """Its certificate is shown, so Python has it too: it is stored, and equals what limit computes."""
+    """Its certificate is shown, so Python has it too: it is stored, and equals what limit
+    computes.
+    """
     one = explorer(name)
     limit, sent = one.limit, one.get_state("limit")["limit"]
     stored = preset_record(presets[name])["limit"]
-    assert {**sent, "points": None} == {**stored, "points": None} and limit.certified and limit.spec == one.spec
+    assert (
+        {**sent, "points": None} == {**stored, "points": None}
+        and limit.certified
+        and limit.spec == one.spec
+    )
     np.testing.assert_allclose(sent["points"], stored["points"], rtol=1e-14, atol=1e-14)
-    if name != "sphere":                                                            # which takes minutes
+    if name != "sphere":  # which takes minutes
         again = limit_of_spec(one.spec)
         assert (limit.grade, limit.count, limit.place_count, limit.digits) == (
-            again.grade, again.count, again.place_count, again.digits)
+            again.grade,
+            again.count,
+            again.place_count,
+            again.digits,
+        )
         # another processor adds in another order, so the times of events differ by rounding
         assert [(one.token, one.before, one.after) for one in limit.events] == [
-            (one.token, one.before, one.after) for one in again.events]
-        np.testing.assert_allclose([one.t for one in limit.events], [one.t for one in again.events], rtol=1e-9)
-        for mine, other in ((limit.points, again.points), (limit.basis, again.basis), (limit.x0, again.x0)):
+            (one.token, one.before, one.after) for one in again.events
+        ]
+        np.testing.assert_allclose(
+            [one.t for one in limit.events], [one.t for one in again.events], rtol=1e-9
+        )
+        for mine, other in (
+            (limit.points, again.points),
+            (limit.basis, again.basis),
+            (limit.x0, again.x0),
+        ):
             np.testing.assert_allclose(mine, other, atol=1e-9)
         np.testing.assert_array_equal(limit.leaders, again.leaders)
     one.spec = al.Spec.from_dict({**one.spec.to_dict(), "start": {**one.spec.start, "rng": 77}})
     assert one.limit is None
-    one.spec = presets["polygon"].spec                                              # another preset, chosen inside the viewer
+    one.spec = presets["polygon"].spec  # another preset, chosen inside the viewer
     assert one.limit.count == 5
-    assert explorer("circle").limit is None                                         # undecided
+    assert explorer("circle").limit is None  # undecided
 
 
 def test_a_limit_belongs_to_its_start(explorer):
     one = explorer("polygon")
     limit = one.certify()
     assert one.limit is limit and limit.certified and limit.spec == POLYGON
-    one.spec = al.Spec.from_dict({**TABLE, "solve": {"t_end": 5.0}})                 # a shorter clock: the same limit
+    one.spec = al.Spec.from_dict(
+        {**TABLE, "solve": {"t_end": 5.0}}
+    )  # a shorter clock: the same limit
     assert one.limit is limit
     one.set_state({"spec": moved(t5=[1.25, 2.0])})
     assert one.limit is None
     one.set_state({"spec": TABLE})
-    assert one.limit is limit                                                      # back again
+    assert one.limit is limit  # back again
 
 
 def test_the_button_certifies_in_a_thread(explorer):
@@ -328,7 +403,10 @@ def test_the_button_certifies_in_a_thread(explorer):
     undecided = explorer("pair")
     undecided._handle_custom_msg({"kind": "certify"}, [])
     undecided._certifier.wait(PATIENCE)
-    assert undecided.said[-1]["sentence"].startswith("Undecided: ") and undecided.get_state("limit")["limit"] is None
+    assert (
+        undecided.said[-1]["sentence"].startswith("Undecided: ")
+        and undecided.get_state("limit")["limit"] is None
+    )
 
 
 def test_another_run_cancels_what_is_being_certified(explorer, monkeypatch):
@@ -361,10 +439,23 @@ def test_a_page_of_what_is_shown(explorer):
     one.set_state({"spec": moved(t5=[1.25, 2.0]), "t": "inf", "selected": [5]})
     limit = one.certify()
     payload = payload_in(one.html())
-    assert payload["state"]["spec"] == moved(t5=[1.25, 2.0]) and payload["state"]["preset"] == "polygon"
-    assert payload["state"]["view"]["t"] == "inf" and payload["state"]["view"]["selected"] == [5] and payload["hide"] == ["sweep"]
-    assert payload["limits"][0]["count"] == limit.count and payload["limits"][0]["spec"] == moved(t5=[1.25, 2.0])
+    assert (
+        payload["state"]["spec"] == moved(t5=[1.25, 2.0])
+        and payload["state"]["preset"] == "polygon"
+    )
+    assert (
+        payload["state"]["view"]["t"] == "inf"
+        and payload["state"]["view"]["selected"] == [5]
+        and payload["hide"] == ["sweep"]
+    )
+    assert payload["limits"][0]["count"] == limit.count and payload["limits"][0]["spec"] == moved(
+        t5=[1.25, 2.0]
+    )
     assert payload["title"] == "Mine" and "recording" not in payload
     static = one.static()
-    assert static._repr_html_() == static and static.startswith("<iframe srcdoc=") and "&lt;!DOCTYPE html&gt;" in static
+    assert (
+        static._repr_html_() == static
+        and static.startswith("<iframe srcdoc=")
+        and "&lt;!DOCTYPE html&gt;" in static
+    )
     assert payload_in(explorer(al.run_spec(POLYGON)).html())["recording"]["n"] == 60

@@ -1,11 +1,13 @@
-"""The claims of every experiment at size small, with every digit: a table for the move of experiments into folders.
+"""The claims of every experiment at size small, with every digit: a table for the move of
+experiments into folders.
 
     python tests/golden/claims.py compare [NAME ...]     says what has changed since; exit code 1 where something has
     python tests/golden/claims.py make                   writes claims.json beside this file
 
-The last digits belong to one machine: another processor may add in another order. `compare` says where they alone differ, and
-fails where a number moved by more than a part in a million of its size, or another word or interval is there. To compare two
-trees digit by digit, make a table of each with `--file`. The table goes when the experiments have moved.
+The last digits belong to one machine: another processor may add in another order. `compare` says
+where they alone differ, and fails where a number moved by more than a part in a million of its
+size, or another word or interval is there. To compare two trees digit by digit, make a table of
+each with `--file`. The table goes when the experiments have moved.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ def claim_words(name: str) -> list[str]:
     """The claims of an experiment at size small, with every digit."""
     experiment = experiments[name]
     data = experiment.compute("small", al.Progress())
-    return [f"{claim.text}: {float(claim.measured)!r} in [{claim.low!r}, {claim.high!r}]" for claim in experiment.claims(data)]
+    return [
+        f"{claim.text}: {float(claim.measured)!r} in [{claim.low!r}, {claim.high!r}]"
+        for claim in experiment.claims(data)
+    ]
 
 
 def main() -> int:
@@ -42,7 +47,9 @@ def main() -> int:
         print(name, file=sys.stderr, flush=True)
         found[name] = claim_words(name)
     if given.what == "make":
-        given.file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        given.file.write_text(
+            json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         return 0
     kept = json.loads(given.file.read_text(encoding="utf-8"))
     changed = 0
@@ -51,18 +58,30 @@ def main() -> int:
             if before != now:
                 is_close = before and now and is_same(before, now)
                 changed += not is_close
-                print(f"{name}: {'last digits' if is_close else 'CHANGED'}\n  before {before}\n  now    {now}")
+                print(
+                    f"{name}: {'last digits' if is_close else 'CHANGED'}\n  before {before}\n  now "
+                    f"   {now}"
+                )
     print(f"{len(found)} compared, {changed} changed")
     return bool(changed)
 
 
 def is_same(before: str, now: str) -> bool:
-    """Whether two claims have the same words, and numbers that differ in digits that the order of sums decides."""
-    (text, number, allowed), (other_text, other, other_allowed) = (divide(one) for one in (before, now))
+    """Whether two claims have the same words, and numbers that differ in digits that the order of
+    sums decides.
+    """
+    (text, number, allowed), (other_text, other, other_allowed) = (
+        divide(one) for one in (before, now)
+    )
     is_near = abs(number - other) <= 1e-6 * abs(number) or max(abs(number), abs(other)) < 1e-9
-    return text == other_text and is_near and all(
-        abs(float(one) - float(two)) <= 1e-6 * abs(float(one)) or one == two
-        for one, two in zip(allowed.split(", "), other_allowed.split(", "), strict=True))
+    return (
+        text == other_text
+        and is_near
+        and all(
+            abs(float(one) - float(two)) <= 1e-6 * abs(float(one)) or one == two
+            for one, two in zip(allowed.split(", "), other_allowed.split(", "), strict=True)
+        )
+    )
 
 
 def divide(claim: str) -> tuple[str, float, str]:

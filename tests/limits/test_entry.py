@@ -1,4 +1,6 @@
-"""al.limit on what is known by other means: closed forms, published values, special starts, bad input."""
+"""al.limit on what is known by other means: closed forms, published values, special starts, bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,26 @@ def test_one_dimension_ends_at_the_extremes():
 
 
 def test_two_tokens_on_a_line_against_the_closed_form():
-    # x1 = -x2 = b: b' = b tanh(b^2), z = b e^-t -> b exp(int (tanh(b^2) - 1) dt), by an independent quadrature
+    # x1 = -x2 = b: b' = b tanh(b^2), z = b e^-t -> b exp(int (tanh(b^2) - 1) dt), by an independent
+    # quadrature
     from scipy.integrate import solve_ivp
 
     limit = al.limit(weights([[1.0]]), [[0.7], [-0.7]])
-    found = solve_ivp(lambda t, log_z: np.tanh(np.exp(2 * (log_z + t))) - 1, (0.0, 12.0), [np.log(0.7)], rtol=1e-12, atol=1e-14)
+    found = solve_ivp(
+        lambda t, log_z: np.tanh(np.exp(2 * (log_z + t))) - 1,
+        (0.0, 12.0),
+        [np.log(0.7)],
+        rtol=1e-12,
+        atol=1e-14,
+    )
     assert limit.count == 2 and abs(limit.points[0, 0] - np.exp(found.y[0, -1])) < 1e-9
     assert np.array_equal(limit.leaders, [0, 1])
 
 
 @pytest.mark.parametrize(("eps", "published"), [(0.5, 0.187), (0.3, 5.2e-3), (0.2, 4.98e-6)])
 def test_the_pair_of_the_remark_has_two_limits(eps, published):
-    # tokens (1, +-eps) end at (1, +-c), ln c = -1 / (2 eps^2) + 0.29 .. 0.33: two clusters, however close
+    # tokens (1, +-eps) end at (1, +-c), ln c = -1 / (2 eps^2) + 0.29 .. 0.33: two clusters, however
+    # close
     limit = al.limit(weights(np.eye(2)), [[1.0, eps], [1.0, -eps]])
     assert limit.count == 2 and limit.grade == "exact"
     assert np.abs(limit.points[:, 0] - 1.0).max() < 1e-8
@@ -64,16 +74,25 @@ def test_identity_ends_in_a_polytope_with_leaders_at_its_vertices(d):
     assert np.abs(residual).max() < 1e-8
     # hulls shrink: limits are inside the hull of the start, in every direction
     directions = np.random.default_rng(1).normal(size=(200, d))
-    assert ((limit.points @ directions.T).max(axis=0) <= (x0 @ directions.T).max(axis=0) + 1e-9).all()
+    assert (
+        (limit.points @ directions.T).max(axis=0) <= (x0 @ directions.T).max(axis=0) + 1e-9
+    ).all()
 
 
 def test_identity_scaled_is_identity_with_another_clock():
     x0 = start(15, 2)
     one, two = al.limit(weights(np.eye(2)), x0), al.limit(weights(2.5 * np.eye(2)), x0)
-    assert np.array_equal(one.labels, two.labels) and np.abs(one.points - two.points).max() <= one.error + two.error
+    assert (
+        np.array_equal(one.labels, two.labels)
+        and np.abs(one.points - two.points).max() <= one.error + two.error
+    )
 
 
-@pytest.mark.parametrize("V", [C9, np.diag([1.0, 0.9, -0.5]), np.diag([1.2, 0.8, -0.5])], ids=["C9", "1, 0.9", "1.2, 0.8"])
+@pytest.mark.parametrize(
+    "V",
+    [C9, np.diag([1.0, 0.9, -0.5]), np.diag([1.2, 0.8, -0.5])],
+    ids=["C9", "1, 0.9", "1.2, 0.8"],
+)
 def test_two_growing_directions_end_in_two_points(V):
     # generic starts have two limits in F; with close eigenvalues only after long plateaus
     for rng in range(5):
@@ -83,7 +102,9 @@ def test_two_growing_directions_end_in_two_points(V):
 
 def test_plateaus_take_many_changes_of_leader():
     limits = [al.limit(weights(np.diag([1.0, 0.9, -0.5])), start(40, 3, rng)) for rng in range(6)]
-    assert max(len(limit.events) for limit in limits) >= 24 and max(limit.t for limit in limits) > 25
+    assert (
+        max(len(limit.events) for limit in limits) >= 24 and max(limit.t for limit in limits) > 25
+    )
     for limit in limits:
         assert list(limit.events) == sorted(limit.events, key=lambda event: event.t)
         assert all(event.before != event.after for event in limit.events)
@@ -98,31 +119,47 @@ def test_complex_pairs_by_the_conservative_form(V):
         assert limit.basis.shape[1] == (values.real > 0).sum()
 
 
-@pytest.mark.parametrize("family", ["identity, spd scores", "paranormal", "generic scores", "causal",
-                                    pytest.param("non-normal, spd scores", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "family",
+    [
+        "identity, spd scores",
+        "paranormal",
+        "generic scores",
+        "causal",
+        pytest.param("non-normal, spd scores", marks=pytest.mark.slow),
+    ],
+)
 def test_agrees_with_the_finite_time_flow_where_that_has_converged(family):
     compared = 0
     for seed in range(12):
         system = draw_system(family, 100 + seed)
         t_end = 24.0 / np.linalg.eigvals(system.V).real.max()
         limit = system.limit(times=[t_end, 20 * t_end])
-        run = al.simulate(system.weights, system.x0, t_end=t_end, rtol=1e-11, throw=False, **system.options)
+        run = al.simulate(
+            system.weights, system.x0, t_end=t_end, rtol=1e-11, throw=False, **system.options
+        )
         if not limit.certified or not run.is_ok:
             continue
         values, vectors = np.linalg.eig(system.V)
         left = np.linalg.inv(vectors)
         for value, row in zip(values, left, strict=True):
             size = np.abs(run.z[-1] @ row).max()
-            rounding = 2.0**-52 * (np.abs(run.z[-1]) @ np.abs(row)).max()         # both are doubles in the user's coordinates
+            rounding = (
+                2.0**-52 * (np.abs(run.z[-1]) @ np.abs(row)).max()
+            )  # both are doubles in the user's coordinates
             off = np.abs((run.z[-1] - limit.z[0]) @ row).max()
             assert off < 1e-8 * size + 10 * limit.error + rounding, (family, seed, value)
-        # what the flow says at t_end is what stays, where e^{-lambda t} times the extent of a cluster is small by then
+        # what the flow says at t_end is what stays, where e^{-lambda t} times the extent of a
+        # cluster is small by then
         slowest = values.real[values.real > 1e-9].min()
         if slowest * 20 * t_end > 60.0:
             assert np.abs(limit.path[1] - limit.points).max() < 1e-12 * np.abs(limit.x0).max()
             compared += 1
         if limit.grade == "exact" and t_end >= limit.t:
-            assert np.array_equal(al.attention(run, at=-1)[0].argmax(axis=1), limit.leaders), (family, seed)
+            assert np.array_equal(al.attention(run, at=-1)[0].argmax(axis=1), limit.leaders), (
+                family,
+                seed,
+            )
     assert compared >= 5
 
 
@@ -139,14 +176,21 @@ def test_times_are_those_of_the_flow_before_the_wall_and_of_the_limit_after_it()
     assert np.abs(limit.z[-1][:, :2] - limit.limits[:, :2]).max() < 1e-12
     follows = limit.leaders != np.arange(20)
     ratio = limit.z[-1][:, 2] / limit.z[-2][:, 2]
-    assert np.abs(ratio[follows] / np.exp(0.5 * 120.0) - 1).max() < 1e-6 and np.abs(ratio[~follows] - 1).max() < 1e-12
+    assert (
+        np.abs(ratio[follows] / np.exp(0.5 * 120.0) - 1).max() < 1e-6
+        and np.abs(ratio[~follows] - 1).max() < 1e-12
+    )
 
 
 def test_every_time_asked_for_is_answered():
     # also those that fall on the ends of pieces, on the hand-over and on events
     w, x0 = weights(np.diag([1.0, 0.9, -0.5])), start(12, 3, rng=1)
     limit = al.limit(w, x0)
-    times = np.unique(np.concatenate([np.arange(0, 40) * 0.25, [event.t for event in limit.events], [limit.t, 100.0]]))
+    times = np.unique(
+        np.concatenate(
+            [np.arange(0, 40) * 0.25, [event.t for event in limit.events], [limit.t, 100.0]]
+        )
+    )
     again = al.limit(w, x0, times=times)
     assert np.isfinite(again.z).all() and np.isfinite(again.path).all()
     # z moves continuously, with the speed of V (z_leader - z)
@@ -158,9 +202,14 @@ def test_a_run_is_a_question_too_also_one_that_begins_late():
     w, x0 = weights(np.diag([1.0, 0.6])), start(12, 2)
     limit = al.limit(w, x0)
     of_run = al.limit(al.simulate(w, x0, t_end=1.0))
-    assert np.array_equal(limit.points, of_run.points) and np.array_equal(limit.leaders, of_run.leaders)
+    assert np.array_equal(limit.points, of_run.points) and np.array_equal(
+        limit.leaders, of_run.leaders
+    )
     late = al.limit(al.simulate(w, x0, times=[0.8, 1.0], rtol=1e-13))
-    assert np.array_equal(late.leaders, limit.leaders) and np.abs(late.points - limit.points).max() < 1e-9
+    assert (
+        np.array_equal(late.leaders, limit.leaders)
+        and np.abs(late.points - limit.points).max() < 1e-9
+    )
     run = al.simulate(w, x0, times=[0.8, 1.0], rtol=1e-13)
     assert np.abs(late.x0 - run.z[0]).max() < 1e-12
 
@@ -174,18 +223,22 @@ def test_a_batch_gives_a_list():
 
 
 def test_equal_tokens_count_as_often_as_they_are():
-    # the interior token twice is the same as its score raised by ln 2: followers feel it, leaders are the same
+    # the interior token twice is the same as its score raised by ln 2: followers feel it, leaders
+    # are the same
     x0 = start(10, 2)
     doubled = np.concatenate([x0, x0[[3, 3]]])
     limit = al.limit(weights(np.eye(2)), doubled)
     assert limit.grade == "exact"
-    assert (limit.labels[[3, 10, 11]] == limit.labels[3]).all() and np.array_equal(limit.points[3], limit.points[10])
+    assert (limit.labels[[3, 10, 11]] == limit.labels[3]).all() and np.array_equal(
+        limit.points[3], limit.points[10]
+    )
     assert not np.isin(limit.leaders, [10, 11]).any()
     run = al.simulate(weights(np.eye(2)), doubled, t_end=22.0, rtol=1e-11)
     assert np.abs(run.z[-1] - limit.limits).max() < 1e-7
 
 
-# ---- exact symmetry ------------------------------------------------------------------------------------------------------------
+# ---- exact symmetry
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_bounded_token_of_three_on_a_line():
@@ -210,7 +263,8 @@ def test_the_symmetric_counterexamples_to_the_codimension_conjecture():
 
 
 def test_a_limit_that_is_no_vertex():
-    # a token on the mirror between two leaders ends on the edge between them: a point of S that is not a vertex
+    # a token on the mirror between two leaders ends on the edge between them: a point of S that is
+    # not a vertex
     x0 = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.3, 0.3]])
     limit = al.limit(weights(np.eye(2)), x0)
     assert limit.count == 5 and limit.leaders[4] == -1
@@ -227,17 +281,22 @@ def test_symmetric_data_whose_limit_is_stable_are_answered_as_any_other():
     assert np.array_equal(limit.leaders[mirror], mirror[limit.leaders])
 
 
-# ---- what is refused, what is trivial, what makes no sense ---------------------------------------------------------------------
+# ---- what is refused, what is trivial, what makes no sense
+# ---------------------------------------------------------------------
 
 
 def test_undecided_claims_nothing():
     limit = al.limit(weights([[1.0, 1.0], [0.0, 1.0]]), start(5, 2))
     assert limit.grade == "undecided" and not limit.certified and limit.count is None
-    assert (limit.labels == -1).all() and (limit.leaders == -1).all() and np.isnan(limit.points).all()
+    assert (
+        (limit.labels == -1).all() and (limit.leaders == -1).all() and np.isnan(limit.points).all()
+    )
     assert "Jordan" in limit.reason and "undecided" in repr(limit).lower()
 
 
-@pytest.mark.parametrize("V", [[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]]])
+@pytest.mark.parametrize(
+    "V", [[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]]]
+)
 def test_a_jordan_block_is_said_to_be_one(V):
     limit = al.limit(weights(V), start(4, len(V)))
     assert not limit.certified and "has a Jordan block" in limit.reason, limit.reason
@@ -264,26 +323,49 @@ def on_sphere(n: int, d: int, rng: int = 0) -> np.ndarray:
 def test_on_the_sphere_tokens_of_a_hemisphere_end_in_one_point():
     x0 = on_sphere(10, 3)
     limit = al.limit(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, times=[1.0, 1e5])
-    assert limit.certified and limit.count == 1 and np.array_equal(limit.basis, np.eye(3)) and limit.error < 1e-6
-    run = al.simulate(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=limit.t, rtol=1e-11)
+    assert (
+        limit.certified
+        and limit.count == 1
+        and np.array_equal(limit.basis, np.eye(3))
+        and limit.error < 1e-6
+    )
+    run = al.simulate(
+        weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=limit.t, rtol=1e-11
+    )
     assert np.abs(run.x[-1] - limit.points).max() < 1e-6
-    assert np.abs(limit.z[0] - al.simulate(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=1.0).x[-1]).max() < 1e-6
+    assert (
+        np.abs(
+            limit.z[0]
+            - al.simulate(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=1.0).x[-1]
+        ).max()
+        < 1e-6
+    )
     assert np.abs(limit.z[1] - limit.points).max() == 0.0
 
 
 def test_a_run_on_the_sphere_that_is_saved_later_keeps_its_clock():
     x0 = on_sphere(5, 3)
     late = al.simulate(weights(np.eye(3)), x0, geometry="sphere", times=[2.0, 3.0], rtol=1e-11)
-    ours, theirs = al.limit(late, times=[5.0, 6.0]), al.limit(weights(np.eye(3)), x0, geometry="sphere", times=[5.0, 6.0])
+    ours, theirs = (
+        al.limit(late, times=[5.0, 6.0]),
+        al.limit(weights(np.eye(3)), x0, geometry="sphere", times=[5.0, 6.0]),
+    )
     assert ours.times.tolist() == [5.0, 6.0] and np.abs(ours.z - theirs.z).max() < 1e-8
     at_the_end = al.simulate(weights(np.eye(3)), x0, geometry="sphere", t_end=ours.t, rtol=1e-11)
-    assert np.abs(at_the_end.x[-1] - ours.limits).max() < 10 * ours.error + 1e-8 and al.verify(ours).holds
+    assert (
+        np.abs(at_the_end.x[-1] - ours.limits).max() < 10 * ours.error + 1e-8
+        and al.verify(ours).holds
+    )
 
 
 def test_under_the_causal_mask_the_sphere_ends_in_the_first_token():
     x0 = on_sphere(6, 3, rng=1)
     limit = al.limit(weights(np.eye(3)), x0, geometry="sphere", mask="causal")
-    assert limit.certified and np.abs(limit.points - x0[0]).max() < 1e-15 and (limit.leaders == 0).all()
+    assert (
+        limit.certified
+        and np.abs(limit.points - x0[0]).max() < 1e-15
+        and (limit.leaders == 0).all()
+    )
 
 
 def test_what_is_not_known_on_the_sphere_is_refused_with_the_reason():
@@ -294,7 +376,9 @@ def test_what_is_not_known_on_the_sphere_is_refused_with_the_reason():
     square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     assert al.limit(weights(np.eye(2)), square, geometry="sphere", budget=5.0).grade == "undecided"
     triangle = np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3])
-    assert al.limit(weights(np.eye(2)), triangle, geometry="sphere", budget=5.0).grade == "undecided"
+    assert (
+        al.limit(weights(np.eye(2)), triangle, geometry="sphere", budget=5.0).grade == "undecided"
+    )
     limit = al.limit(weights(np.diag([1.0, -1.5])), on_sphere(4, 2), geometry="sphere")
     assert limit.grade == "undecided" and "V = c I" in limit.reason
 
@@ -302,16 +386,25 @@ def test_what_is_not_known_on_the_sphere_is_refused_with_the_reason():
 def test_heads_with_equal_scores_are_one_and_others_are_refused():
     x0 = start(8, 2)
     V = np.diag([1.0, 0.4])
-    two = al.Weights(Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2)] * 2), V=np.stack([0.25 * V, 0.75 * V]))
+    two = al.Weights(
+        Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2)] * 2), V=np.stack([0.25 * V, 0.75 * V])
+    )
     one = al.limit(weights(V), x0)
     assert np.abs(al.limit(two, x0).points - one.points).max() <= 2 * one.error
-    other = al.Weights(Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2), 2 * np.eye(2)]), V=np.stack([V, V]))
+    other = al.Weights(
+        Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2), 2 * np.eye(2)]), V=np.stack([V, V])
+    )
     assert "heads" in al.limit(other, x0).reason and not al.limit(other, x0).certified
 
 
 def test_nothing_grows():
     limit = al.limit(weights(-np.eye(3)), start(5, 3))
-    assert limit.certified and limit.count is None and limit.points.shape == (5, 0) and limit.basis.shape == (3, 0)
+    assert (
+        limit.certified
+        and limit.count is None
+        and limit.points.shape == (5, 0)
+        and limit.basis.shape == (3, 0)
+    )
     assert "positive real part" in limit.reason
     assert "V = 0" in al.limit(weights(np.zeros((2, 2))), start(5, 2)).reason
 
@@ -356,7 +449,13 @@ def test_bad_input_is_a_sentence(call, word):
 
 def test_the_budget_is_kept():
     found = []
-    assert is_soon(lambda: seconds_of(lambda: found.append(al.limit(weights(np.eye(3)), start(3000, 3), work=1e12, budget=1.0))))
+    assert is_soon(
+        lambda: seconds_of(
+            lambda: found.append(
+                al.limit(weights(np.eye(3)), start(3000, 3), work=1e12, budget=1.0)
+            )
+        )
+    )
     assert all(limit.grade == "undecided" and "budget" in limit.reason for limit in found)
 
 
@@ -371,7 +470,10 @@ def test_the_certificate_can_be_printed():
 def test_eigenvalues_that_are_taken_as_equal_are_said():
     x0 = start(6, 2)
     turned = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]
-    assert "taken as equal" in al.limit(weights(turned @ np.diag([1.0, 1.0 - 1e-13]) @ turned.T), x0).reason
+    assert (
+        "taken as equal"
+        in al.limit(weights(turned @ np.diag([1.0, 1.0 - 1e-13]) @ turned.T), x0).reason
+    )
     assert "taken as equal" not in al.limit(weights(np.eye(2)), x0).reason
     # exact eigenvalues are what they are: the true limit is that of unequal ones, at t = 1e13
     assert not al.limit(weights(np.diag([1.0, 1.0 - 5e-12])), [[1.0, 2.0], [2.0, -1.5]]).certified
@@ -379,7 +481,11 @@ def test_eigenvalues_that_are_taken_as_equal_are_said():
 
 def test_a_grade_is_a_word_and_a_sentence():
     found = al.limit(al.Weights(V=np.eye(2)), start(8, 2, 0))
-    assert found.grade is al.Grade.EXACT and found.grade == "exact" and f"{found.grade}" == str(found.grade) == "exact"
+    assert (
+        found.grade is al.Grade.EXACT
+        and found.grade == "exact"
+        and f"{found.grade}" == str(found.grade) == "exact"
+    )
     assert al.Grade.EXACT.value.endswith("certified.") and repr(found.grade) == "Grade.EXACT"
     assert dataclasses.replace(found, grade="group").grade is al.Grade.GROUP
     with pytest.raises(LookupError, match="Unknown grade 'exakt'. Did you mean 'exact'"):

@@ -1,4 +1,6 @@
-"""al.limit against limits found by an independent integrator with a hundred digits: tests/truth/frozen/make_limits.py."""
+"""al.limit against limits found by an independent integrator with a hundred digits:
+tests/truth/frozen/make_limits.py.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,20 @@ SYSTEMS = {system["name"]: system for system in FILE["systems"]}
 
 
 SLOW = ("mirror-006", "mirror-012", "mirror-013")
-"""Almost symmetric to 1e-12: they need forty digits, and on a busy machine more time than they are given here."""
+"""Almost symmetric to 1e-12: they need forty digits, and on a busy machine more time than they are
+given here.
+"""
 
 
 def answer(system: dict, **more) -> al.Limit:
     weights = al.Weights(Q=system["Q"], K=system["K"], V=system["V"])
-    return al.limit(weights, system["x0"], beta=system["beta"], mask="causal" if system["mask"] else "full", **more)
+    return al.limit(
+        weights,
+        system["x0"],
+        beta=system["beta"],
+        mask="causal" if system["mask"] else "full",
+        **more,
+    )
 
 
 def verdict(system: dict, limit: al.Limit) -> str:
@@ -29,12 +39,19 @@ def verdict(system: dict, limit: al.Limit) -> str:
         return "undecided"
     if not np.array_equal(limit.labels, system["labels"]):
         return f"labels {limit.labels}, truly {system['labels']}"
-    if limit.grade == "exact" and (wrong := (limit.leaders >= 0) & (limit.leaders != system["leaders"])).any():
+    if (
+        limit.grade == "exact"
+        and (wrong := (limit.leaders >= 0) & (limit.leaders != system["leaders"])).any()
+    ):
         return f"leaders {limit.leaders}, truly {system['leaders']} ({wrong.sum()} wrong)"
     truth = np.array(system["points"], dtype=float)
     apart = np.abs(limit.limits - truth).max()
     allowed = limit.error * np.abs(limit.basis).sum(axis=1).max()
-    return "right" if apart <= allowed + 1e-13 * np.abs(truth).max() else f"points off by {apart:.2g}, error says {allowed:.2g}"
+    return (
+        "right"
+        if apart <= allowed + 1e-13 * np.abs(truth).max()
+        else f"points off by {apart:.2g}, error says {allowed:.2g}"
+    )
 
 
 @pytest.mark.slow

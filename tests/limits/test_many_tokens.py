@@ -179,7 +179,7 @@ def test_a_doubtful_pair_is_found_wherever_it_hides():
     assert certificate.doubt(frozen, plenty()) == (-1, -1)
 
 
-@pytest.mark.parametrize("name", ["close", "complex"])
+@pytest.mark.parametrize("name", ["close", pytest.param("complex", marks=pytest.mark.slow)])
 def test_listed_pairs_are_those_that_abels_test_does_not_show_open(name, monkeypatch):
     problem, states = frozen_states(CASES[name], 60, [7.0, 9.0, 11.0])
     certificate = make_certificate(problem)
@@ -287,8 +287,8 @@ def same_limit(one: al.Limit, other: al.Limit, order=None) -> None:
         (np.eye(3), 700, 5.0),
         (np.eye(2), 700, 5.0),
         (np.eye(2), 650, 1.0),
-        (np.diag([1.2, 0.8]), 260, 5.0),
-        (np.eye(6), 650, 3.0),
+        pytest.param(np.diag([1.2, 0.8]), 260, 5.0, marks=pytest.mark.slow),
+        pytest.param(np.eye(6), 650, 3.0, marks=pytest.mark.slow),
     ],
     ids=["R3", "R2", "soft", "two rates", "R6"],
 )

@@ -21,7 +21,9 @@ def reason(V, d):
 
 
 def with_eigenvalue_near_kernel(d, r, angle, rng=0):
-    """Factors B, C of V = B C with orthonormal eigenvectors for 1, 2, ..., r - 1, and one at `angle` to the kernel for 0.5."""
+    """Factors B, C of V = B C with orthonormal eigenvectors for 1, 2, ..., r - 1, and one at
+    `angle` to the kernel for 0.5.
+    """
     Q = np.linalg.qr(np.random.default_rng(rng).normal(size=(d, d)))[0]
     B = Q[:, :r].copy()
     B[:, -1] = np.cos(angle) * Q[:, r] + np.sin(angle) * Q[:, r - 1]
@@ -49,9 +51,9 @@ def test_an_eigenvector_near_the_kernel_is_no_jordan_block(is_factored):
     B, C = with_eigenvalue_near_kernel(12, 4, angle=1e-4)
     said = reason((B, C) if is_factored else B @ C, 12)
     assert "Jordan" not in said and "Its rank is 4 in d = 12" in said, said
-    assert "4 eigenvalues that are not 0 have condition 1." in said           # planted: orthonormal
-    assert "of the eigenvalue 0.5, is within 0.0001 of the kernel" in said    # planted too
-    assert "with the kernel the condition is 2e+04" in said                   # (1 + cos) / sin of the angle
+    assert "4 eigenvalues that are not 0 have condition 1." in said  # planted: orthonormal
+    assert "of the eigenvalue 0.5, is within 0.0001 of the kernel" in said  # planted too
+    assert "with the kernel the condition is 2e+04" in said  # (1 + cos) / sin of the angle
 
 
 def test_a_full_matrix_of_low_rank_is_no_jordan_block():
@@ -60,11 +62,14 @@ def test_a_full_matrix_of_low_rank_is_no_jordan_block():
     vectors = B @ np.linalg.eig(C @ B)[1]
     said = reason(B @ C, 384)
     assert "Jordan" not in said and "Its rank is 32 in d = 384" in said, said
-    assert f"not 0 have condition {np.linalg.cond(vectors / np.linalg.norm(vectors, axis=0)):.2g}." in said, said
+    assert (
+        f"not 0 have condition {np.linalg.cond(vectors / np.linalg.norm(vectors, axis=0)):.2g}."
+        in said
+    ), said
 
 
 def test_dependent_eigenvectors_are_no_jordan_block():
-    said = reason([[1.0, 5000.0], [0.0, 2.0]], 2)                             # two eigenvalues that are far from equal
+    said = reason([[1.0, 5000.0], [0.0, 2.0]], 2)  # two eigenvalues that are far from equal
     # the eigenvectors e_1 and (5000, 1) enclose the angle 1 / 5000
     assert "Jordan" not in said and "its eigenvectors have condition 1e+04" in said, said
 

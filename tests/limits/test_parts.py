@@ -1,4 +1,6 @@
-"""The parts of al.limit: certificate, contacts, events, transitions, symmetry, digits; each against something plainer."""
+"""The parts of al.limit: certificate, contacts, events, transitions, symmetry, digits; each against
+something plainer.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def plenty() -> Allowance:
 
 def problem_of(V, x0, M=None, **options) -> Problem:
     V = np.array(V, dtype=float)
-    return make_problem(Dynamics.of(al.Weights(Q=np.eye(len(V)), K=np.eye(len(V)) if M is None else M, V=V), **options), x0)
+    return make_problem(
+        Dynamics.of(
+            al.Weights(Q=np.eye(len(V)), K=np.eye(len(V)) if M is None else M, V=V), **options
+        ),
+        x0,
+    )
 
 
 def frozen_at(problem: Problem, x0: np.ndarray, log_size: float) -> Frozen | None:
@@ -78,14 +85,23 @@ def exact_gap(frozen: Frozen, i: int, k: int, s: float) -> mpmath.mpf:
 
     def position(j: int, a: int) -> mpmath.mpc:
         root = frozen.root[j]
-        parts = mpmath.mpmathify(complex(frozen.Y[frozen.base[root], a])) + mpmath.mpmathify(complex(frozen.E[root, a]))
+        parts = mpmath.mpmathify(complex(frozen.Y[frozen.base[root], a])) + mpmath.mpmathify(
+            complex(frozen.E[root, a])
+        )
         return parts * mpmath.exp(rates[a] * s) + chain(j, a)
 
     d, leader = len(rates), int(frozen.leader[i])
     with mpmath.workdps(60):
-        x, difference = [position(i, a) for a in range(d)], [position(leader, a) - position(k, a) for a in range(d)]
+        x, difference = (
+            [position(i, a) for a in range(d)],
+            [position(leader, a) - position(k, a) for a in range(d)],
+        )
         M = frozen.problem.M
-        total = sum(x[a] * mpmath.mpmathify(complex(M[a, b])) * difference[b] for a in range(d) for b in range(d))
+        total = sum(
+            x[a] * mpmath.mpmathify(complex(M[a, b])) * difference[b]
+            for a in range(d)
+            for b in range(d)
+        )
         return mpmath.re(total) + frozen.bonus[leader] - frozen.bonus[k]
 
 
@@ -103,25 +119,63 @@ def test_the_compiled_certificate_equals_the_plain_one(name, log_size):
             for i in range(frozen.n):
                 leader, base = frozen.leader[i], frozen.base[frozen.root]
                 same_root = (frozen.root == frozen.root[leader])[:, None]
-                apart = np.where(same_root, 0.0, frozen.Y[base[leader]] + frozen.E[frozen.root[leader]] - frozen.Y[base])
+                apart = np.where(
+                    same_root,
+                    0.0,
+                    frozen.Y[base[leader]] + frozen.E[frozen.root[leader]] - frozen.Y[base],
+                )
                 apart = np.where(same_root, 0.0, apart - frozen.E[frozen.root])
                 same_base = (base == base[leader])[:, None]
-                apart = np.where(same_root | ~same_base, apart, frozen.E[frozen.root[leader]] - frozen.E[frozen.root])
+                apart = np.where(
+                    same_root | ~same_base,
+                    apart,
+                    frozen.E[frozen.root[leader]] - frozen.E[frozen.root],
+                )
                 error = frozen.E_error[frozen.root[leader]] + frozen.E_error[frozen.root]
-                error = np.where(same_base, error, error + frozen.Y_error[base[leader]] + frozen.Y_error[base])
+                error = np.where(
+                    same_base, error, error + frozen.Y_error[base[leader]] + frozen.Y_error[base]
+                )
                 root = frozen.root[i]
                 sums = partial_sums(
-                    problem.M, problem.M_error, ranks,
-                    Part(frozen.Y[base[i]] + frozen.E[root], frozen.Y_error[base[i]] + frozen.E_error[root]),
-                    Part(frozen.D[i], frozen.D_error[i]), Part(apart, np.where(same_root, 0.0, error)),
+                    problem.M,
+                    problem.M_error,
+                    ranks,
+                    Part(
+                        frozen.Y[base[i]] + frozen.E[root],
+                        frozen.Y_error[base[i]] + frozen.E_error[root],
+                    ),
+                    Part(frozen.D[i], frozen.D_error[i]),
+                    Part(apart, np.where(same_root, 0.0, error)),
                     Part(frozen.D[leader] - frozen.D, frozen.D_error[leader] + frozen.D_error),
-                    frozen.bonus[leader] - frozen.bonus, margin, ROUNDING,
+                    frozen.bonus[leader] - frozen.bonus,
+                    margin,
+                    ROUNDING,
                 )
                 bad += [(i, k) for k in range(frozen.n) if k != leader and not (sums[k] >= 0).all()]
             found = certificate.find_doubt(
-                problem.M, problem.M_error, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-                frozen.Y_error, frozen.E_error, frozen.D_error, frozen.scaled_bonus, ranks.pair, ranks.single,
-                ranks.pair_turns, ranks.single_turns, margin, ranks.margin, ROUNDING, ranks.count, frozen.is_alive, False, 0,
+                problem.M,
+                problem.M_error,
+                frozen.leader,
+                frozen.root,
+                frozen.base,
+                frozen.Y,
+                frozen.E,
+                frozen.D,
+                frozen.Y_error,
+                frozen.E_error,
+                frozen.D_error,
+                frozen.scaled_bonus,
+                ranks.pair,
+                ranks.single,
+                ranks.pair_turns,
+                ranks.single_turns,
+                margin,
+                ranks.margin,
+                ROUNDING,
+                ranks.count,
+                frozen.is_alive,
+                False,
+                0,
                 np.zeros(1, np.int64),
             )
             assert found == (bad[0] if bad else (-1, -1))
@@ -147,13 +201,20 @@ def test_what_is_certified_stays_open(name):
 
 
 def test_spoiled_offsets_are_not_certified():
-    # a leader moved to the middle of the others, a follower given to the wrong leader: the certificate must see it
-    problem, frozen = next((p, f) for p, f in specimens("spd", 8.0) if make_certificate(p).doubt(f, plenty()) == (-1, -1))
+    # a leader moved to the middle of the others, a follower given to the wrong leader: the
+    # certificate must see it
+    problem, frozen = next(
+        (p, f)
+        for p, f in specimens("spd", 8.0)
+        if make_certificate(p).doubt(f, plenty()) == (-1, -1)
+    )
     certificate = make_certificate(problem)
     roots = np.unique(frozen.root)
     follower = int(np.flatnonzero(frozen.root != np.arange(frozen.n))[0])
     other = int(roots[roots != frozen.root[follower]][0])
-    spoiled = dataclasses.replace(frozen, leader=frozen.leader.copy(), root=frozen.root.copy(), D=frozen.D.copy())
+    spoiled = dataclasses.replace(
+        frozen, leader=frozen.leader.copy(), root=frozen.root.copy(), D=frozen.D.copy()
+    )
     offset, _ = frozen.roots_apart(int(frozen.root[follower]), other)
     spoiled.leader[follower] = spoiled.root[follower] = other
     spoiled.D[follower] = frozen.D[follower] + offset
@@ -166,9 +227,28 @@ def contact(frozen: Frozen, limit: float):
     problem, n = frozen.problem, frozen.n
     ranks = make_certificate(problem).ranks
     return kernels(problem.is_complex).find_contact(
-        problem.rates, problem.M, np.abs(problem.M), frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-        frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-        np.zeros(n * n), np.arange(n + 1) * n, np.tile(np.arange(n), n), limit, 0.5 / problem.clock, np.zeros(1, np.int64),
+        problem.rates,
+        problem.M,
+        np.abs(problem.M),
+        frozen.leader,
+        frozen.root,
+        frozen.base,
+        frozen.Y,
+        frozen.E,
+        frozen.D,
+        frozen.scaled_bonus,
+        ranks.pair,
+        ranks.single,
+        ranks.pair_turns,
+        ranks.single_turns,
+        ranks.count,
+        frozen.is_alive,
+        np.zeros(n * n),
+        np.arange(n + 1) * n,
+        np.tile(np.arange(n), n),
+        limit,
+        0.5 / problem.clock,
+        np.zeros(1, np.int64),
         np.array([0, 10**12]),
     )
 
@@ -186,7 +266,11 @@ def test_the_next_contact_is_the_first_zero_of_all_gaps(name):
                         assert exact_gap(frozen, row, column, float(part * s)) > 0
         if what == CONTACT:
             found += 1
-            assert exact_gap(frozen, i, k, s * (1 - 1e-9)) > 0 > exact_gap(frozen, i, k, s * (1 + 1e-9))
+            assert (
+                exact_gap(frozen, i, k, s * (1 - 1e-9))
+                > 0
+                > exact_gap(frozen, i, k, s * (1 + 1e-9))
+            )
     assert found >= 2 or name != "close"
 
 
@@ -197,10 +281,13 @@ def follow(problem: Problem, x0: np.ndarray, forget: bool):
         kept = kernels(problem.is_complex)
 
         def find_contact(*arguments):
-            arguments[16][:] = 0.0                                      # safe
+            arguments[16][:] = 0.0  # safe
             return kept.find_contact(*arguments)
 
-        attempts.kernels, restore = lambda is_complex: kept._replace(find_contact=find_contact), attempts.kernels
+        attempts.kernels, restore = (
+            lambda is_complex: kept._replace(find_contact=find_contact),
+            attempts.kernels,
+        )
         try:
             return attempt(problem, x0, certificate, Settings(), plenty(), np.zeros(0))
         finally:
@@ -216,15 +303,19 @@ def test_remembered_pairs_change_no_event():
         problem = problem_of(np.diag([1.0, 0.9, -0.5]), x0)
         fast, plain = follow(problem, x0, False), follow(problem, x0, True)
         assert fast.kind == plain.kind
-        assert [(e.row, e.before, e.after) for e in fast.events] == [(e.row, e.before, e.after) for e in plain.events]
-        np.testing.assert_allclose([e.t for e in fast.events], [e.t for e in plain.events], rtol=1e-12)
+        assert [(e.row, e.before, e.after) for e in fast.events] == [
+            (e.row, e.before, e.after) for e in plain.events
+        ]
+        np.testing.assert_allclose(
+            [e.t for e in fast.events], [e.t for e in plain.events], rtol=1e-12
+        )
         seen += len(fast.events)
     assert seen > 60
 
 
 def test_the_transition_formula_joins_early_and_late_hand_over(monkeypatch):
-    # handed over early, transitions are in closed form; late, the integrator went through them: offsets agree within their
-    # errors, and a hundred times better than without the formula
+    # handed over early, transitions are in closed form; late, the integrator went through them:
+    # offsets agree within their errors, and a hundred times better than without the formula
     gains = []
     for rng in (0, 2, 3, 4, 6, 7, 11, 13):
         x0 = np.random.default_rng(rng).uniform(-5, 5, (16, 3))
@@ -232,7 +323,9 @@ def test_the_transition_formula_joins_early_and_late_hand_over(monkeypatch):
         certificate = make_certificate(problem)
 
         def offsets(handover, problem=problem, x0=x0, certificate=certificate):
-            found = attempt(problem, x0, certificate, Settings(handover=handover), plenty(), np.zeros(0))
+            found = attempt(
+                problem, x0, certificate, Settings(handover=handover), plenty(), np.zeros(0)
+            )
             assert found.kind == "certified" and found.frozen is not None
             scale = 2.0**found.frozen.shift
             return len(found.events), scale * found.frozen.D, scale * found.frozen.D_error
@@ -254,7 +347,8 @@ def test_early_and_late_hand_over_agree():
         problem = make_problem(Dynamics.of(system.weights), system.x0)
         certificate = make_certificate(problem)
         early, late = (
-            attempt(problem, system.x0, certificate, Settings(handover=h), plenty(), np.zeros(0)) for h in (10.0, 16.0)
+            attempt(problem, system.x0, certificate, Settings(handover=h), plenty(), np.zeros(0))
+            for h in (10.0, 16.0)
         )
         if early.kind == late.kind == "certified":
             from attnlab.limits.replicas import limit_points
@@ -265,7 +359,10 @@ def test_early_and_late_hand_over_agree():
     assert compared >= 6
 
 
-@pytest.mark.parametrize("V", [np.diag([1.0, 0.6]), np.array([[1.0, 0.4], [0.1, 0.5]]), np.array([[1.0, -0.4], [0.6, 0.8]])])
+@pytest.mark.parametrize(
+    "V",
+    [np.diag([1.0, 0.6]), np.array([[1.0, 0.4], [0.1, 0.5]]), np.array([[1.0, -0.4], [0.6, 0.8]])],
+)
 def test_more_digits_give_the_same_flow(V):
     from attnlab.limits.careful import CarefulFlow
 
@@ -279,7 +376,9 @@ def test_more_digits_give_the_same_flow(V):
         scale = np.abs(careful.values()).max(axis=0)
         assert (np.abs(plain.values() - careful.values()) / scale).max() < 1e-11
         everyone, other = np.arange(5), np.array([1, 2, 3, 4, 0])
-        assert (np.abs(plain.apart(everyone, other) - careful.apart(everyone, other)) / scale).max() < 1e-11
+        assert (
+            np.abs(plain.apart(everyone, other) - careful.apart(everyone, other)) / scale
+        ).max() < 1e-11
     assert np.array_equal(plain.leaders()[0], careful.leaders()[0])
 
 
@@ -287,7 +386,11 @@ def test_digits_can_be_asked_for():
     x0 = np.random.default_rng(2).uniform(-2, 2, (4, 2))
     w = al.Weights(V=np.diag([1.0, 0.6]))
     plain, careful = al.limit(w, x0), al.limit(w, x0, digits=30)
-    assert careful.digits == 30 and careful.grade == "exact" and np.array_equal(plain.leaders, careful.leaders)
+    assert (
+        careful.digits == 30
+        and careful.grade == "exact"
+        and np.array_equal(plain.leaders, careful.leaders)
+    )
     assert careful.error < 1e-12 and np.abs(plain.points - careful.points).max() <= plain.error
 
 
@@ -312,21 +415,28 @@ def test_symmetry_is_found_and_imposed_exactly():
 
 
 def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
-    # the reason for replicas: rounding has chosen a side for the middle token, and a single attempt passes
+    # the reason for replicas: rounding has chosen a side for the middle token, and a single attempt
+    # passes
     x0 = np.array([[-1.0], [0.0], [1.0]]) + np.array([[0.0], [1e-17], [0.0]])
     problem = problem_of([[1.0]], x0)
-    single = attempt(problem, x0, make_certificate(problem), Settings(push=1e-13), plenty(), np.zeros(0))
+    single = attempt(
+        problem, x0, make_certificate(problem), Settings(push=1e-13), plenty(), np.zeros(0)
+    )
     assert single.kind == "certified" and single.leaders is not None and single.leaders[1] != 1
     from attnlab.limits.replicas import decide
 
-    assert decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0)).grade == "undecided"
+    assert (
+        decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0)).grade == "undecided"
+    )
 
 
 @pytest.mark.parametrize("mask", ["full", "causal"])
 def test_one_row_is_mixed_exactly_when_its_gap_says_so(mask):
-    """The look at one row that saves the look at all of them: the same answer, before and after rows become clear."""
+    """The look at one row that saves the look at all of them: the same answer, before and after
+    rows become clear.
+    """
     x0 = np.random.default_rng(5).uniform(-2.0, 2.0, (12, 2))
-    x0[7:11] = x0[3]                                                # equal tokens are one, with a bonus of ln 5
+    x0[7:11] = x0[3]  # equal tokens are one, with a bonus of ln 5
     V = np.diag([1.0, 0.7])
     problem = make_problem(Dynamics.of(al.Weights(V=V), mask=mask), x0)
     flow = DoubleFlow(problem, x0, Settings(), plenty())

@@ -1,4 +1,6 @@
-"""al.limit(proof=True): the enclosures hold the truth, a spoiled proof is refused, and what is not proved says why."""
+"""al.limit(proof=True): the enclosures hold the truth, a spoiled proof is refused, and what is not
+proved says why.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ def proved(name: str) -> al.Limit:
         weights, x0 = al.Weights(V=SPECTRUM), start(4, 3, 7)
     if name == "scores":
         Q = np.random.default_rng(2).normal(size=(2, 3))
-        weights, options, x0 = al.Weights(V=0.7 * np.eye(3), Q=Q, K=Q), {"beta": 0.3}, start(4, 3, 3)
+        weights, options, x0 = (
+            al.Weights(V=0.7 * np.eye(3), Q=Q, K=Q),
+            {"beta": 0.3},
+            start(4, 3, 3),
+        )
     if name == "small":
         x0 = start(3, 2, 1)
     if name == "equal":
@@ -57,16 +63,29 @@ def proved(name: str) -> al.Limit:
     return limit
 
 
-NAMES = ("small", "causal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("scores", "equal", "identity", "diagonal")))
+NAMES = (
+    "small",
+    "causal",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("scores", "equal", "identity", "diagonal")
+    ),
+)
 
 
-# ---------------------------------------------------------------------------------------------------------- what is proved
+# --------------------------------------------------------------------------------------------------
+# what is proved
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_proof_holds_also_after_a_file(name, tmp_path):
     limit = proved(name)
-    assert limit.certified and limit.horizon is None and limit.state.way == "proof" and limit.error < 1e-9
+    assert (
+        limit.certified
+        and limit.horizon is None
+        and limit.state.way == "proof"
+        and limit.error < 1e-9
+    )
     save(limit, tmp_path / "limit.nc")
     assert difference(limit, load(tmp_path / "limit.nc")) == ""
     found = al.verify(tmp_path / "limit.nc")
@@ -80,19 +99,28 @@ def test_a_proved_limit_is_the_certified_one(name):
     weights, dynamics = limit.dynamics.weights, limit.dynamics
     plain = al.limit(weights, limit.x0, beta=dynamics.beta, mask=dynamics.mask)
     assert plain.grade == "exact"
-    assert np.array_equal(plain.labels, limit.labels) and np.array_equal(plain.leaders, limit.leaders)
+    assert np.array_equal(plain.labels, limit.labels) and np.array_equal(
+        plain.leaders, limit.leaders
+    )
     assert np.array_equal(plain.basis, limit.basis)
     assert np.abs(plain.points - limit.points).max() <= plain.error + limit.error
 
 
 def test_two_tokens_end_where_the_closed_form_says():
-    """V = I, x = (a, b) in one dimension: the gap w of two tokens of one sign obeys w' = w (1 - P), and the first leads."""
+    """V = I, x = (a, b) in one dimension: the gap w of two tokens of one sign obeys w' = w (1 - P),
+    and the first leads.
+    """
     limit = al.limit(al.Weights(V=np.eye(1)), [[3.0], [1.0]], proof=True)
     assert limit.grade == "proved" and limit.leaders.tolist() == [0, 0]
-    # the mean of nothing is conserved, so integrate x_0 in 50 digits: two equations, by mpmath's own Taylor series
+    # the mean of nothing is conserved, so integrate x_0 in 50 digits: two equations, by mpmath's
+    # own Taylor series
     with mp.workdps(30):
+
         def velocity(_, x):
-            first, second = 1 / (1 + mp.exp(-x[0] * (x[0] - x[1]))), 1 / (1 + mp.exp(-x[1] * (x[0] - x[1])))
+            first, second = (
+                1 / (1 + mp.exp(-x[0] * (x[0] - x[1]))),
+                1 / (1 + mp.exp(-x[1] * (x[0] - x[1]))),
+            )
             return [first * x[0] + (1 - first) * x[1], second * x[0] + (1 - second) * x[1]]
 
         truth = mp.odefun(velocity, 0, [3, 1], tol=mp.mpf(10) ** -20)(4)[0] * mp.exp(-4)
@@ -105,9 +133,13 @@ def test_one_token_grows_by_the_exponential():
         assert abs(limit.points[0, 0] - 2.0) <= limit.error
 
 
-@pytest.mark.parametrize("name, steps", [("small", 4), pytest.param("diagonal", 12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name, steps", [("small", 4), pytest.param("diagonal", 12, marks=pytest.mark.slow)]
+)
 def test_the_flow_lies_inside_every_tube(name, steps):
-    """An integration in 40 digits, by another method, against polynomial and radius at the end of each step."""
+    """An integration in 40 digits, by another method, against polynomial and radius at the end of
+    each step.
+    """
     limit = proved(name)
     proof, V = Proof.of(limit.state), limit.dynamics.weights.full_V[0]
     with mp.workdps(40):
@@ -118,22 +150,37 @@ def test_the_flow_lies_inside_every_tube(name, steps):
             n, d = len(x), len(x[0])
             found = []
             for i in range(n):
-                weights = [mp.exp(sum(a * (b - c) for a, b, c in zip(x[i], x[j], x[i], strict=True))) for j in range(n)]
+                weights = [
+                    mp.exp(sum(a * (b - c) for a, b, c in zip(x[i], x[j], x[i], strict=True)))
+                    for j in range(n)
+                ]
                 total = sum(weights)
-                found.append([rates[a] * sum(w * x[j][a] for j, w in enumerate(weights)) / total for a in range(d)])
+                found.append(
+                    [
+                        rates[a] * sum(w * x[j][a] for j, w in enumerate(weights)) / total
+                        for a in range(d)
+                    ]
+                )
             return found
 
         for k in range(steps):
             x = _extrapolated(velocity, x, mp.mpf(float(proof.h[k])))
-            polynomial = [[sum(mp.mpf(float(c)) for c in proof.coefficients[k][:, i, a]) for a in range(len(rates))]
-                          for i in range(len(x))]
+            polynomial = [
+                [
+                    sum(mp.mpf(float(c)) for c in proof.coefficients[k][:, i, a])
+                    for a in range(len(rates))
+                ]
+                for i in range(len(x))
+            ]
             for i in range(len(x)):
                 off = mp.sqrt(sum((p - y) ** 2 for p, y in zip(polynomial[i], x[i], strict=True)))
                 assert off <= mp.mpf(float(proof.radius[k, i])), (k, i, off, proof.radius[k, i])
 
 
 def _extrapolated(velocity, x, h):
-    """One step of length h by Gragg's method, extrapolated over 12 numbers of substeps: its error is below 1e-16 here."""
+    """One step of length h by Gragg's method, extrapolated over 12 numbers of substeps: its error
+    is below 1e-16 here.
+    """
     rows = []
     for number in range(1, 15):
         steps = 2 * number * 2
@@ -141,33 +188,62 @@ def _extrapolated(velocity, x, h):
         before, now = x, _moved(x, velocity(x), s)
         for _ in range(steps - 1):
             before, now = now, _moved(before, velocity(now), 2 * s)
-        end = _moved(before, velocity(now), s)                       # Gragg: (before + now + s f(now)) / 2
-        rows.append([[(a + b) / 2 for a, b in zip(one, other, strict=True)] for one, other in zip(now, end, strict=True)])
+        end = _moved(before, velocity(now), s)  # Gragg: (before + now + s f(now)) / 2
+        rows.append(
+            [
+                [(a + b) / 2 for a, b in zip(one, other, strict=True)]
+                for one, other in zip(now, end, strict=True)
+            ]
+        )
     table, numbers = rows, [mp.mpf(4 * number) for number in range(1, 15)]
     for level in range(1, len(rows)):
-        table = [[[b + (b - a) / ((numbers[k + level] / numbers[k]) ** 2 - 1) for a, b in zip(one, other, strict=True)]
-                  for one, other in zip(table[k], table[k + 1], strict=True)] for k in range(len(table) - 1)]
+        table = [
+            [
+                [
+                    b + (b - a) / ((numbers[k + level] / numbers[k]) ** 2 - 1)
+                    for a, b in zip(one, other, strict=True)
+                ]
+                for one, other in zip(table[k], table[k + 1], strict=True)
+            ]
+            for k in range(len(table) - 1)
+        ]
     return table[0]
 
 
 def _moved(x, v, s):
-    return [[a + s * b for a, b in zip(one, other, strict=True)] for one, other in zip(x, v, strict=True)]
+    return [
+        [a + s * b for a, b in zip(one, other, strict=True)]
+        for one, other in zip(x, v, strict=True)
+    ]
 
 
-PROVABLE = [system for system in FROZEN if np.count_nonzero(np.array(system["V"]) - np.diag(np.diagonal(system["V"]))) == 0]
+PROVABLE = [
+    system
+    for system in FROZEN
+    if np.count_nonzero(np.array(system["V"]) - np.diag(np.diagonal(system["V"]))) == 0
+]
 
 
 def check_frozen(system) -> bool:
     """Whether a frozen truth is proved; if so, it must lie in the enclosure."""
-    limit = al.limit(al.Weights(Q=system["Q"], K=system["K"], V=system["V"]), system["x0"], beta=system["beta"],
-                     mask="causal" if system["mask"] else "full", proof=True)
+    limit = al.limit(
+        al.Weights(Q=system["Q"], K=system["K"], V=system["V"]),
+        system["x0"],
+        beta=system["beta"],
+        mask="causal" if system["mask"] else "full",
+        proof=True,
+    )
     if limit.grade != "proved":
         assert "not proved: " in limit.reason
         return False
     assert np.array_equal(limit.labels, system["labels"])
-    truth = np.array([[gmpy2.mpfr(value, 100) for value in row] for row in system["points"]], dtype=object)
+    truth = np.array(
+        [[gmpy2.mpfr(value, 100) for value in row] for row in system["points"]], dtype=object
+    )
     off = np.abs(as_fraction(truth) - as_fraction(limit.limits)).max()
-    assert off <= limit.error + 1e-19 * max(abs(float(value)) for value in truth.ravel())       # 20 digits are stored
+    assert off <= limit.error + 1e-19 * max(
+        abs(float(value)) for value in truth.ravel()
+    )  # 20 digits are stored
     if not system["mask"] and len(np.unique(system["x0"], axis=0)) == len(system["x0"]):
         assert np.array_equal(limit.leaders, system["leaders"])
     return True
@@ -185,15 +261,20 @@ def test_more_frozen_truths_of_diagonal_matrices_lie_in_the_enclosures():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n, d, seed, scale", [(8, 2, 100, 5.0), (8, 3, 101, 5.0), (5, 3, 1, 1.0), (20, 2, 1, 1.0)])
+@pytest.mark.parametrize(
+    "n, d, seed, scale", [(8, 2, 100, 5.0), (8, 3, 101, 5.0), (5, 3, 1, 1.0), (20, 2, 1, 1.0)]
+)
 def test_random_starts_are_proved_and_verified(n, d, seed, scale):
-    """The last two lose all their digits if errors are bounded by norms alone; they keep nine, so machines cannot differ."""
+    """The last two lose all their digits if errors are bounded by norms alone; they keep nine, so
+    machines cannot differ.
+    """
     limit = al.limit(al.Weights(V=np.eye(d)), start(n, d, seed, scale), proof=True)
     assert limit.grade == "proved" and limit.error < 1e-7
     assert al.verify(limit).holds
 
 
-# -------------------------------------------------------------------------------------------------------------- relations
+# --------------------------------------------------------------------------------------------------
+# relations
 
 
 def test_permuted_tokens_have_permuted_limits():
@@ -216,28 +297,43 @@ def test_a_turned_start_has_turned_limits():
     """A quarter turn is exact in doubles."""
     one = proved("identity")
     other = al.limit(one.dynamics.weights, one.x0 @ np.array([[0.0, 1.0], [-1.0, 0.0]]), proof=True)
-    assert np.abs(other.points - one.points @ np.array([[0.0, 1.0], [-1.0, 0.0]])).max() <= one.error + other.error
+    assert (
+        np.abs(other.points - one.points @ np.array([[0.0, 1.0], [-1.0, 0.0]])).max()
+        <= one.error + other.error
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------- what is not
+# --------------------------------------------------------------------------------------------------
+# what is not
 
 
-@pytest.mark.parametrize("options, words", [
-    ({"V": [[1.0, 0.2], [0.1, 0.5]]}, "diagonal V"), ({"V": -np.eye(2)}, "no direction grows"),
-    ({"V": np.eye(2), "dt": 0.5}, "continuous time"), ({"V": np.eye(2), "kernel": "hardmax"}, "softmax attention in R^d"),
-    ({"V": np.stack([np.eye(2), np.eye(2)])}, "one head"),
-])
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"V": [[1.0, 0.2], [0.1, 0.5]]}, "diagonal V"),
+        ({"V": -np.eye(2)}, "no direction grows"),
+        ({"V": np.eye(2), "dt": 0.5}, "continuous time"),
+        ({"V": np.eye(2), "kernel": "hardmax"}, "softmax attention in R^d"),
+        ({"V": np.stack([np.eye(2), np.eye(2)])}, "one head"),
+    ],
+)
 def test_what_is_not_covered_says_so_and_stays_the_limit_that_it_was(options, words):
     x0, more = start(4, 2, 3), {name: value for name, value in options.items() if name != "V"}
     plain = al.limit(al.Weights(V=options["V"]), x0, **more)
     limit = al.limit(al.Weights(V=options["V"]), x0, proof=True, **more)
-    assert words in limit.reason and limit.reason.startswith(plain.reason) and limit.grade == plain.grade != "proved"
+    assert (
+        words in limit.reason
+        and limit.reason.startswith(plain.reason)
+        and limit.grade == plain.grade != "proved"
+    )
     assert np.array_equal(limit.points, plain.points, equal_nan=True) and limit.error == plain.error
     assert limit.certificate.split("\n")[1:] == plain.certificate.split("\n")[1:]
 
 
 def test_symmetric_data_are_not_proved():
-    """A tie for ever, which only the exact symmetry holds: no enclosure of the tokens can show it."""
+    """A tie for ever, which only the exact symmetry holds: no enclosure of the tokens can show
+    it.
+    """
     limit = al.limit(al.Weights(V=np.eye(2)), [[1.0, 0.2], [-1.0, 0.2], [0.0, 0.5]], proof=True)
     assert limit.grade != "proved" or al.verify(limit).holds
 
@@ -252,7 +348,8 @@ def test_proof_is_true_or_false():
         al.limit(al.Weights(V=np.eye(2)), start(4, 2, 3), proof="yes")
 
 
-# ------------------------------------------------------------------------------------------------------------------ spoils
+# --------------------------------------------------------------------------------------------------
+# spoils
 
 
 def spoiled(limit: al.Limit, **changes) -> al.Limit:
@@ -330,7 +427,9 @@ CLAIMS = {
     "grade": lambda limit: {"grade": "exact"},
     "horizon": lambda limit: {"horizon": 100.0},
     "x0": lambda limit: {"x0": limit.x0 + 1e-12},
-    "weights": lambda limit: {"dynamics": limit.dynamics.replace(weights=al.Weights(V=(1 + 1e-12) * np.eye(2)))},
+    "weights": lambda limit: {
+        "dynamics": limit.dynamics.replace(weights=al.Weights(V=(1 + 1e-12) * np.eye(2)))
+    },
     "scores": lambda limit: {"dynamics": limit.dynamics.replace(beta=1 + 1e-12)},
     "mask": lambda limit: {"dynamics": limit.dynamics.replace(mask="causal")},
 }
@@ -351,12 +450,18 @@ def test_without_an_array_the_proof_is_refused():
         assert verify_limit(dataclasses.replace(limit, state=State("proof", values))).holds is False
 
 
-# ------------------------------------------------------------------------------------------------------------- the parts
+# --------------------------------------------------------------------------------------------------
+# the parts
 
 
 def test_the_exponential_is_within_its_bound():
-    x = np.concatenate([np.random.default_rng(0).uniform(-680, 680, 20_000), np.linspace(-2, 2, 20_001),
-                        np.arange(-900, 900) * np.log(2.0) / 2])
+    x = np.concatenate(
+        [
+            np.random.default_rng(0).uniform(-680, 680, 20_000),
+            np.linspace(-2, 2, 20_001),
+            np.arange(-900, 900) * np.log(2.0) / 2,
+        ]
+    )
     found = exponentials.exponential(x)
     worst = 0.0
     with values():
@@ -366,7 +471,10 @@ def test_the_exponential_is_within_its_bound():
         assert 0.0 < worst <= 0.75 * exponentials.ERROR
         high, low = gmpy2.mpfr(exponentials.HIGH), gmpy2.mpfr(exponentials.LOW)
         assert abs(gmpy2.log(gmpy2.mpfr(2)) - high - low) < 2.0**-86
-    assert (exponentials.upper(np.array([800.0]))[0], exponentials.lower(np.array([-800.0]))[0]) == (np.inf, 0.0)
+    assert (
+        exponentials.upper(np.array([800.0]))[0],
+        exponentials.lower(np.array([-800.0]))[0],
+    ) == (np.inf, 0.0)
 
 
 def test_the_nodes_are_chebyshev_and_their_lebesgue_constant_is_a_bound():
@@ -381,36 +489,55 @@ def test_the_nodes_are_chebyshev_and_their_lebesgue_constant_is_a_bound():
 
 
 def test_the_comparison_bounds_a_linear_system():
-    """e' = A e + defect with a constant A: the exact solution by the matrix exponential, below the bound and close to it."""
+    """e' = A e + defect with a constant A: the exact solution by the matrix exponential, below the
+    bound and close to it.
+    """
     from scipy.linalg import expm
 
     rng = np.random.default_rng(4)
-    A, defect, e = rng.uniform(0.0, 0.5, (4, 4)), rng.uniform(0.0, 1e-3, 4), rng.uniform(0.0, 1e-3, 4)
+    A, defect, e = (
+        rng.uniform(0.0, 0.5, (4, 4)),
+        rng.uniform(0.0, 1e-3, 4),
+        rng.uniform(0.0, 1e-3, 4),
+    )
     exact = expm(A) @ e + np.linalg.solve(A, (expm(A) - np.eye(4)) @ defect)
     matrices, defects = np.repeat(A[None], 16, axis=0), np.repeat(defect[None], 16, axis=0)
     found, largest = propagate(matrices, defects, e, np.zeros((16, 4)))
     assert (found >= exact).all() and (found <= 1.02 * exact).all() and (largest >= exact).all()
     jumped, _ = propagate(matrices, defects, e, np.full((16, 4), 1e-3))
     assert (jumped >= found + 16e-3).all()
-    assert propagate(40.0 * matrices, defects, e, np.zeros((16, 4))) is None     # no radius
+    assert propagate(40.0 * matrices, defects, e, np.zeros((16, 4))) is None  # no radius
 
 
 def test_the_defect_of_a_known_polynomial_is_found():
-    """One token and V = 1: p = 1 + s + s^2/2 with h = 1 has p' - p = -s^2/2, whose largest value is 1/2."""
+    """One token and V = 1: p = 1 + s + s^2/2 with h = 1 has p' - p = -s^2/2, whose largest value is
+    1/2.
+    """
     coefficients = np.array([1.0, 1.0, 0.5]).reshape(3, 1, 1)
-    flow = Flow(np.ones(1), as_fraction(np.eye(1)), np.ones((1, 1), dtype=bool), np.ones(1, dtype=int), np.ones((1, 1)))
+    flow = Flow(
+        np.ones(1),
+        as_fraction(np.eye(1)),
+        np.ones((1, 1), dtype=bool),
+        np.ones(1, dtype=int),
+        np.ones((1, 1)),
+    )
 
     def check(bound):
-        step = FlowStep(1.0, coefficients, np.zeros(1, dtype=int), 1, np.full(1, bound), np.ones(1), np.ones(1))
+        step = FlowStep(
+            1.0, coefficients, np.zeros(1, dtype=int), 1, np.full(1, bound), np.ones(1), np.ones(1)
+        )
         return Checked(flow, step, np.zeros((1, 1))).check_defect()
 
-    assert 0.5 <= check(10.0) * 10.0 < 4.0 * 0.5            # times the Lebesgue constant
+    assert 0.5 <= check(10.0) * 10.0 < 4.0 * 0.5  # times the Lebesgue constant
     with pytest.raises(Exception, match="fails the equation"):
         check(0.49)
 
 
 def test_arithmetic_leaves_nothing_behind():
-    """Precision and rounding are those of before, inside and after the blocks, also when they are nested or fail."""
+    """Precision and rounding are those of before, inside and after the blocks, also when they are
+    nested or fail.
+    """
+
     def state():
         context = gmpy2.get_context()
         return context.precision, context.round
@@ -431,18 +558,26 @@ def test_arithmetic_leaves_nothing_behind():
 def test_prover_and_checker_share_no_code():
     root = Path(al.__file__).parent / "limits"
     prover = [path.read_text() for path in (root / "proof").glob("*.py")]
-    checker = [(root / "verification" / f"{name}.py").read_text()
-               for name in ("proof", "enclosed_flow", "enclosed_error", "enclosed_end", "enclosed_numbers")]
+    checker = [
+        (root / "verification" / f"{name}.py").read_text()
+        for name in ("proof", "enclosed_flow", "enclosed_error", "enclosed_end", "enclosed_numbers")
+    ]
     assert not any("limits.proof" in text for text in checker)
-    assert not any("verification" in line for text in prover for line in text.splitlines() if "import" in line)
+    assert not any(
+        "verification" in line for text in prover for line in text.splitlines() if "import" in line
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------ the command
+# --------------------------------------------------------------------------------------------------
+# the command
 
 
 def test_the_command_proves_and_verifies(workplace):
-    spec = al.Spec(weights={"family": "identity", "d": 2}, start={"law": "given", "x": start(4, 2, 1).tolist()},
-                   solve={"t_end": 1.0})
+    spec = al.Spec(
+        weights={"family": "identity", "d": 2},
+        start={"law": "given", "x": start(4, 2, 1).tolist()},
+        solve={"t_end": 1.0},
+    )
     spec.save("a.toml")
     words = attnlab("limit", "a.toml", "--proof", "-o", "a.nc", "--json").stdout
     record = json.loads(words)

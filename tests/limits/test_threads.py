@@ -15,11 +15,15 @@ from clock import PATIENCE
 
 
 def blas_threads():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
 
 
 def test_contexts_that_overlap_restore_what_the_first_one_found():
-    """A in, B in, A out, B out, in two threads: each restoring what it found would leave one thread for ever."""
+    """A in, B in, A out, B out, in two threads: each restoring what it found would leave one thread
+    for ever.
+    """
     with threadpool_limits(2, user_api="blas"):
         before, inside = blas_threads(), []
         assert before, "threadpoolctl sees no BLAS: then nothing keeps it to one thread"
@@ -35,7 +39,7 @@ def test_contexts_that_overlap_restore_what_the_first_one_found():
             thread = threading.Thread(target=other)
             thread.start()
             assert is_in.wait(PATIENCE)
-        inside.append(blas_threads())                              # the other one still holds it
+        inside.append(blas_threads())  # the other one still holds it
         may_end.set()
         thread.join()
         assert all(count == [1] * len(before) for count in inside) and blas_threads() == before

@@ -1,4 +1,6 @@
-"""Tables in notebooks: how many rows are shown, what is said about the others, which columns are left out."""
+"""Tables in notebooks: how many rows are shown, what is said about the others, which columns are
+left out.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,15 @@ from attnlab.notebook.html import MOST_ROWS, facts, table
 
 def cells(page: str) -> list[list[str]]:
     """The cells of each row of a page, the head first."""
-    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", page)]
+    return [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", page)
+    ]
 
 
-@pytest.mark.parametrize(("count", "more"), [
-    (1, None), (MOST_ROWS, None), (MOST_ROWS + 1, 1), (3 * MOST_ROWS + 7, 2 * MOST_ROWS + 7)])
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [(1, None), (MOST_ROWS, None), (MOST_ROWS + 1, 1), (3 * MOST_ROWS + 7, 2 * MOST_ROWS + 7)],
+)
 def test_rows_that_are_not_shown_are_counted(count, more):
     page = table("one row per token", ["token", "name"], [[k, f"n{k}"] for k in range(count)])
     shown = cells(page)

@@ -1,4 +1,6 @@
-"""Python and each dependency have the declared minimum here. `make test-oldest` runs this first, and then the other tests."""
+"""Python and each dependency have the declared minimum here. `make test-oldest` runs this first,
+and then the other tests.
+"""
 
 from __future__ import annotations
 
@@ -19,5 +21,7 @@ def test_python_is_the_oldest():
 
 @pytest.mark.parametrize("asked", requirements("dev"), ids=lambda asked: asked.name)
 def test_this_is_the_declared_minimum(asked):
-    """A higher version: the declared one is yanked, has no wheel, or another dependency refuses it. Raise the bound."""
+    """A higher version: the declared one is yanked, has no wheel, or another dependency refuses it.
+    Raise the bound.
+    """
     assert Version(version(asked.name)) == lowest(asked)

@@ -10,24 +10,50 @@ import transformers
 WIDE = dict(
     vocab_size=61, hidden_size=24, num_attention_heads=4, num_hidden_layers=3, intermediate_size=40, max_position_embeddings=32
 )  # fmt: skip
-LLAMA = {**WIDE, "num_key_value_heads": 2, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+LLAMA = {
+    **WIDE,
+    "num_key_value_heads": 2,
+    "pad_token_id": None,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 STRETCHED = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
 HALF = {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5}
-GPT2 = dict(vocab_size=61, n_embd=24, n_head=4, n_layer=3, n_positions=32, bos_token_id=1, eos_token_id=2)
+GPT2 = dict(
+    vocab_size=61, n_embd=24, n_head=4, n_layer=3, n_positions=32, bos_token_id=1, eos_token_id=2
+)
 WIDE_HEADS = {**LLAMA, "head_dim": 10}
 GEMMA = {**LLAMA, "head_dim": 10, "pad_token_id": 0}
-TURNED = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 700.0},
-          "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}
+TURNED = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 700.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
 OPT = {**{key: value for key, value in WIDE.items() if key != "intermediate_size"}, "ffn_dim": 40}
-NEO = dict(vocab_size=61, hidden_size=24, num_heads=4, num_layers=3, max_position_embeddings=32, intermediate_size=40)
+NEO = dict(
+    vocab_size=61,
+    hidden_size=24,
+    num_heads=4,
+    num_layers=3,
+    max_position_embeddings=32,
+    intermediate_size=40,
+)
 ESM = {"pad_token_id": 1, "mask_token_id": 7, "layer_norm_eps": 1e-5}
-MODERN = {**WIDE, "num_hidden_layers": 4, "pad_token_id": 0,
-          "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+MODERN = {
+    **WIDE,
+    "num_hidden_layers": 4,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "cls_token_id": 1,
+    "sep_token_id": 2,
+}
 NEOX = {**WIDE, "hidden_size": 32}
-DISTIL = dict(vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32)
+DISTIL = dict(
+    vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32
+)
 
 CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", WIDE),
@@ -86,7 +112,9 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make(name: str, seed: int = 0) -> Any:
-    """A model in evaluation mode, float32, whose parameters are all random: biases and gains too, which start at 0 and 1."""
+    """A model in evaluation mode, float32, whose parameters are all random: biases and gains too,
+    which start at 0 and 1.
+    """
     kind, sizes = CHECKPOINTS[name]
     config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
     model = getattr(transformers, kind + "Model")(config).eval()

@@ -1,4 +1,6 @@
-"""Hidden states and attention of every layer are the original implementation's: to 1e-4 in float32, to 1e-10 in float64."""
+"""Hidden states and attention of every layer are the original implementation's: to 1e-4 in float32,
+to 1e-10 in float64.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,19 @@ TOLERANCE = 1e-4
 def original(model, ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(batch, layers + 1, n, d) and (batch, layers, h, n, n)"""
     with torch.no_grad():
-        out = model(torch.tensor(ids), attention_mask=torch.tensor(mask), output_hidden_states=True, output_attentions=True)
+        out = model(
+            torch.tensor(ids),
+            attention_mask=torch.tensor(mask),
+            output_hidden_states=True,
+            output_attentions=True,
+        )
     return torch.stack(out.hidden_states, 1).numpy(), torch.stack(out.attentions, 1).numpy()
 
 
 def texts(vocabulary: int, rng: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Three texts of 11, 8 and 3 tokens, and which are no padding; the id of padding, 1, stands only there."""
+    """Three texts of 11, 8 and 3 tokens, and which are no padding; the id of padding, 1, stands
+    only there.
+    """
     ids = np.random.default_rng(rng).integers(3, vocabulary, size=(3, 11))
     mask = np.ones_like(ids)
     mask[1, 8:], mask[2, 3:] = 0, 0
@@ -44,12 +53,18 @@ def worst(ours: np.ndarray, theirs: np.ndarray) -> float:
 def compare(ours, model, ids, mask, capsys, name):
     """Every text on its own tokens: what the originals put on padding means nothing."""
     hidden, attention = original(model, ids, mask)
-    own_hidden, own_attention = ours.hidden_states(ids, mask, dtype=np.float32), ours.attention(ids, mask, dtype=np.float32)
+    own_hidden, own_attention = (
+        ours.hidden_states(ids, mask, dtype=np.float32),
+        ours.attention(ids, mask, dtype=np.float32),
+    )
     assert own_hidden.shape == hidden.shape and own_attention.shape == attention.shape
     figures = []
     for text, length in enumerate(mask.sum(axis=1)):
         streams = (own_hidden[text : text + 1, :, :length], hidden[text : text + 1, :, :length])
-        looks = (own_attention[text : text + 1, ..., :length, :], attention[text : text + 1, ..., :length, :])
+        looks = (
+            own_attention[text : text + 1, ..., :length, :],
+            attention[text : text + 1, ..., :length, :],
+        )
         figures.append((worst(*streams), worst(*looks)))
     largest = np.max(figures, axis=0)
     with capsys.disabled():
@@ -69,11 +84,15 @@ def test_every_layer_is_the_original(name, tmp_path, capsys):
 
 
 def test_a_narrow_sliding_window_is_seen():
-    """Without its window the model is another one, so that parity of "mistral narrow" says something."""
+    """Without its window the model is another one, so that parity of "mistral narrow" says
+    something.
+    """
     model = make("mistral narrow")
     ids, mask = texts(61)
     hidden, _ = original(model, ids, mask)
-    plain = al.models.load(model.state_dict(), config={**model.config.to_dict(), "sliding_window": None})
+    plain = al.models.load(
+        model.state_dict(), config={**model.config.to_dict(), "sliding_window": None}
+    )
     assert worst(plain.hidden_states(ids, mask, dtype=np.float32)[:1], hidden[:1]) > 1e-2
 
 
@@ -89,7 +108,10 @@ def test_every_layer_is_the_original_in_double_precision(name, capsys):
     largest = 0.0
     for text, length in enumerate(mask.sum(axis=1)):
         streams = (own_hidden[text : text + 1, :, :length], hidden[text : text + 1, :, :length])
-        looks = (own_attention[text : text + 1, ..., :length, :], attention[text : text + 1, ..., :length, :])
+        looks = (
+            own_attention[text : text + 1, ..., :length, :],
+            attention[text : text + 1, ..., :length, :],
+        )
         largest = max(largest, worst(*streams), worst(*looks))
     with capsys.disabled():
         print(f"\n  {name}: {largest:.1e} in double precision", end="")
@@ -100,7 +122,9 @@ def test_distances_fall_into_the_buckets_of_the_original():
     from attnlab.models.checkpoints.families.mpnet import buckets_of
 
     offsets = np.arange(-600, 601)
-    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(offsets))
+    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(
+        torch.tensor(offsets)
+    )
     assert np.array_equal(buckets_of(offsets), theirs.numpy())
 
 
@@ -139,7 +163,14 @@ def test_a_slightly_wrong_model_is_seen(name):
 def test_a_state_dict_in_memory_is_the_original_too(name, capsys):
     model = make(name, seed=1)
     ids, mask = texts(61, rng=1)
-    compare(al.models.load(model.state_dict(), config=model.config), model, ids, mask, capsys, f"{name} in memory")
+    compare(
+        al.models.load(model.state_dict(), config=model.config),
+        model,
+        ids,
+        mask,
+        capsys,
+        f"{name} in memory",
+    )
 
 
 def test_double_precision_differs_from_single_by_rounding_only(tmp_path):
@@ -156,7 +187,9 @@ def test_shards_are_the_same_model(tmp_path):
     model.save_pretrained(tmp_path / "shards", max_shard_size="10KB")
     assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 1
     ids, _ = texts(61)
-    whole, shards = (al.models.load(tmp_path / kind).hidden_states(ids[0]) for kind in ("whole", "shards"))
+    whole, shards = (
+        al.models.load(tmp_path / kind).hidden_states(ids[0]) for kind in ("whole", "shards")
+    )
     assert np.array_equal(whole, shards)
 
 
@@ -166,7 +199,10 @@ def test_half_precision_files_are_read_as_they_are(dtype, tmp_path):
     model.save_pretrained(tmp_path)
     ids, mask = texts(61)
     hidden, _ = original(model.float(), ids, mask)
-    assert worst(al.models.load(tmp_path).hidden_states(ids, mask, dtype=np.float32)[:1], hidden[:1]) < TOLERANCE
+    assert (
+        worst(al.models.load(tmp_path).hidden_states(ids, mask, dtype=np.float32)[:1], hidden[:1])
+        < TOLERANCE
+    )
 
 
 def fetched(name: str):
@@ -178,7 +214,12 @@ def fetched(name: str):
 @pytest.mark.parametrize("name, kind", [("minilm", "BertModel"), ("albert-chem", "AlbertModel")])
 def test_trained_weights_give_the_original(name, kind, capsys):
     ours, folder = fetched(name)
-    model = getattr(transformers, kind).from_pretrained(folder, attn_implementation="eager", local_files_only=True).float().eval()
+    model = (
+        getattr(transformers, kind)
+        .from_pretrained(folder, attn_implementation="eager", local_files_only=True)
+        .float()
+        .eval()
+    )
     ids, mask = texts(ours.config.vocabulary)
     compare(ours, model, ids, mask, capsys, name)
 
@@ -202,7 +243,9 @@ def test_plbert_out_of_its_onnx_file_gives_the_original(capsys):
     ours, folder = fetched("plbert")
     found = open_onnx(folder / "model.onnx")
     names = [name for name in found if name.startswith("encoder.bert.")]
-    state = {name.removeprefix("encoder.bert."): torch.tensor(np.array(found[name])) for name in names}
+    state = {
+        name.removeprefix("encoder.bert."): torch.tensor(np.array(found[name])) for name in names
+    }
     config = transformers.AlbertConfig(**ours.raw_config, attn_implementation="eager")
     model = transformers.AlbertModel(config, add_pooling_layer=False).eval()
     missing, _ = model.load_state_dict(state, strict=False)
@@ -212,7 +255,9 @@ def test_plbert_out_of_its_onnx_file_gives_the_original(capsys):
 
 
 def test_stories15m_out_of_its_raw_file_gives_the_original(capsys):
-    """The original pairs halves where llama2.c pairs neighbours, so rows of queries and keys are put in that order for it."""
+    """The original pairs halves where llama2.c pairs neighbours, so rows of queries and keys are
+    put in that order for it.
+    """
     ours, folder = fetched("stories15m")
     tensors, raw = open_llama2c(folder / "model.bin")
     heads, d = raw["num_attention_heads"], raw["hidden_size"]
@@ -221,8 +266,12 @@ def test_stories15m_out_of_its_raw_file_gives_the_original(capsys):
         is_turned = "q_proj" in name or "k_proj" in name
         return array.reshape(heads, -1, 2, d).swapaxes(1, 2).reshape(d, d) if is_turned else array
 
-    model = transformers.LlamaModel(transformers.LlamaConfig(**raw, attn_implementation="eager")).eval()
-    model.load_state_dict({name: torch.tensor(np.array(halves(name, array))) for name, array in tensors.items()})
+    model = transformers.LlamaModel(
+        transformers.LlamaConfig(**raw, attn_implementation="eager")
+    ).eval()
+    model.load_state_dict(
+        {name: torch.tensor(np.array(halves(name, array))) for name, array in tensors.items()}
+    )
     ids, mask = texts(ours.config.vocabulary)
     compare(ours, model, ids, mask, capsys, "stories15m")
 
@@ -235,7 +284,9 @@ def test_a_model_in_memory_and_a_file_of_torch_are_the_original(tmp_path):
     assert np.array_equal(al.models.load(model).hidden_states(ids, mask), states)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    assert np.array_equal(al.models.load(tmp_path, torch_files=True).hidden_states(ids, mask), states)
+    assert np.array_equal(
+        al.models.load(tmp_path, torch_files=True).hidden_states(ids, mask), states
+    )
     with pytest.raises(al.models.BadModel, match="is a pickle"):
         al.models.load(tmp_path)
 

@@ -1,4 +1,6 @@
-"""Words of strangers (texts, tokens, names of models and files) are shown as they are: in figures, on pages, on the terminal."""
+"""Words of strangers (texts, tokens, names of models and files) are shown as they are: in figures,
+on pages, on the terminal.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +60,17 @@ def drawn(path: Path) -> list[str]:
     """Every text in an SVG file."""
     texts = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
     # mathematics is letter by letter, with spaces that do not break
-    return ["".join(part.text or "" for part in (list(one) or [one])).replace("\xa0", " ") for one in texts]
+    return [
+        "".join(part.text or "" for part in list(one) or [one]).replace("\xa0", " ")
+        for one in texts
+    ]
 
 
-@pytest.mark.parametrize("endings", [["svg"], pytest.param(["png", "pdf", "svg"], marks=pytest.mark.slow)], ids=["svg", "all"])
+@pytest.mark.parametrize(
+    "endings",
+    [["svg"], pytest.param(["png", "pdf", "svg"], marks=pytest.mark.slow)],
+    ids=["svg", "all"],
+)
 @pytest.mark.parametrize("words", SHOWN, ids=range(len(SHOWN)))
 def test_words_are_drawn_literally(words, endings, tmp_path):
     with house_style():
@@ -95,7 +104,9 @@ def test_lines_do_not_break_inside_an_escape(tmp_path):
         title(figure, "", dollars + " b")
     figure.savefig(tmp_path / "a.svg")
     lines = drawn(tmp_path / "a.svg")
-    assert "".join(lines) == "a" + "$" * 400 + " b" and len(lines) > 5          # cut between signs, none lost and none escaped
+    assert (
+        "".join(lines) == "a" + "$" * 400 + " b" and len(lines) > 5
+    )  # cut between signs, none lost and none escaped
 
 
 def test_long_words_are_cut_and_say_so():
@@ -108,10 +119,14 @@ def test_long_words_are_cut_and_say_so():
 def folder(tmp_path_factory):
     """A tiny model under a hostile name, whose tokenizer knows the words of TEXT."""
     state, raw = tiny_models.albert()
-    folder = tiny_models.write_folder(tmp_path_factory.mktemp("model") / NAME, state, raw | {"max_position_embeddings": 10})
+    folder = tiny_models.write_folder(
+        tmp_path_factory.mktemp("model") / NAME, state, raw | {"max_position_embeddings": 10}
+    )
     known = {word: number + 3 for number, word in enumerate(dict.fromkeys(WORDS))}
     tokenizer = TOKENIZER | {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}}
-    tokenizer["model"] = TOKENIZER["model"] | {"vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2} | known}
+    tokenizer["model"] = TOKENIZER["model"] | {
+        "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2} | known
+    }
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     return folder
 
@@ -120,8 +135,17 @@ FIRST = " ".join(WORDS[:8])
 
 
 def test_a_sentence_keeps_its_words(folder, tmp_path):
-    files = {option: tmp_path / f"{option}[b]$a$.svg" for option in ("figure", "words", "iteration")}
-    said = attnlab("sentence", folder, FIRST, "--times", 3, *(f"--{name}={path}" for name, path in files.items()))
+    files = {
+        option: tmp_path / f"{option}[b]$a$.svg" for option in ("figure", "words", "iteration")
+    }
+    said = attnlab(
+        "sentence",
+        folder,
+        FIRST,
+        "--times",
+        3,
+        *(f"--{name}={path}" for name, path in files.items()),
+    )
     assert NAME in said.stdout and "figure[b]$a$.svg" in said.stdout
     for path in files.values():
         found = drawn(path)
@@ -130,7 +154,19 @@ def test_a_sentence_keeps_its_words(folder, tmp_path):
 
 
 def test_a_flow_keeps_its_words(folder, tmp_path):
-    said = attnlab("flow", folder, "--text", FIRST, "--head", 0, "--t-end", 1, "--no-limit", "-o", tmp_path / "a.svg")
+    said = attnlab(
+        "flow",
+        folder,
+        "--text",
+        FIRST,
+        "--head",
+        0,
+        "--t-end",
+        1,
+        "--no-limit",
+        "-o",
+        tmp_path / "a.svg",
+    )
     assert NAME in said.stdout
     found = drawn(tmp_path / "a.svg")
     assert {r"$\alpha$", "$5", "today"} <= set(found) and any(one.startswith(NAME) for one in found)
@@ -138,10 +174,14 @@ def test_a_flow_keeps_its_words(folder, tmp_path):
 
 def test_names_in_a_run_are_drawn_literally(make_run, tmp_path):
     """A .nc file of a stranger names its own observables."""
-    run = dataclasses.replace(make_run("plain"), observed={"$x_{$\x1b": np.ones(3), "wide $a$": np.ones((3, 9))})
+    run = dataclasses.replace(
+        make_run("plain"), observed={"$x_{$\x1b": np.ones(3), "wide $a$": np.ones((3, 9))}
+    )
     al.plot(run, "observed").savefig(tmp_path / "a.svg")
     found = drawn(tmp_path / "a.svg")
-    assert r"$x {$\x1b" in found and "wide $a$" in found and "The first 6 lines of wide $a$." in found
+    assert (
+        r"$x {$\x1b" in found and "wide $a$" in found and "The first 6 lines of wide $a$." in found
+    )
 
 
 @pytest.mark.parametrize("kind", ["plane", "map"])
@@ -156,10 +196,14 @@ def test_a_dossier_holds_no_foreign_tags(folder, tmp_path):
     attnlab("dossier", folder, "-o", tmp_path / "a.html", "--text", FIRST)
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     seen = Seen(page)
-    assert seen.open == [] and "b" not in seen.tags and check_viewers(page)             # which allows our one script alone
+    assert (
+        seen.open == [] and "b" not in seen.tags and check_viewers(page)
+    )  # which allows our one script alone
     text = html.unescape(re.sub(r"<[^>]+>", "", page))
     assert NAME in text and FIRST in text
-    assert f"'{FIRST}'" in text and f'"{FIRST}"' not in text       # commands to copy are quoted for a shell
+    assert (
+        f"'{FIRST}'" in text and f'"{FIRST}"' not in text
+    )  # commands to copy are quoted for a shell
 
 
 def test_pages_escape_what_acts():
@@ -172,11 +216,15 @@ def test_pages_escape_what_acts():
         made.encode("utf-8")
 
 
-@pytest.mark.parametrize("words", ["[/]", "[bold]b[/bold]", "[/red", "\x1b[31mred", "\udcff", ":smile:", "a\u202eb"])
+@pytest.mark.parametrize(
+    "words", ["[/]", "[bold]b[/bold]", "[/red", "\x1b[31mred", "\udcff", ":smile:", "a\u202eb"]
+)
 def test_the_command_line_prints_names_literally(words, tmp_path):
     path = tmp_path / f"{words}.nc"
     shown = escape_controls(words)
-    assert shown in refused("check", path) and shown in refused("plot", path, "-o", tmp_path / "a.png")
+    assert shown in refused("check", path) and shown in refused(
+        "plot", path, "-o", tmp_path / "a.png"
+    )
     assert shown in refused("list", words) and shown in refused("spectra", words)
 
 
@@ -186,8 +234,16 @@ def test_a_table_prints_markup_and_controls_as_they_are(capsys):
     rows = [("[link=x]a", "\x1b[2J"), ("[/nothing]", "\x07")]
     print_table("[bold]title[/]", "[i]legend[/i]\x1b.", ["[red]one[/red]", "[/]"], rows)
     said = capsys.readouterr().out
-    for words in ("[bold]title[/]", r"[i]legend[/i]\x1b.", "[red]one[/red]", "[/]", "[link=x]a", r"\x1b[2J", "[/nothing]",
-                  r"\x07"):
+    for words in (
+        "[bold]title[/]",
+        r"[i]legend[/i]\x1b.",
+        "[red]one[/red]",
+        "[/]",
+        "[link=x]a",
+        r"\x1b[2J",
+        "[/nothing]",
+        r"\x07",
+    ):
         assert words in said
     assert not set("\x1b\x07") & set(said)
 
@@ -199,6 +255,13 @@ def test_a_bar_takes_any_words(capsys):
 
 def test_every_verb_prints_through_one_function():
     for path in (Path(al.__file__).parent / "cli").glob("*.py"):
-        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+        ]
         names = {ast.unparse(call.func) for call in calls}
-        assert path.name == "say.py" or not names & {"typer.echo", "print", "typer.secho", "click.echo"}, path.name
+        assert path.name == "say.py" or not names & {
+            "typer.echo",
+            "print",
+            "typer.secho",
+            "click.echo",
+        }, path.name

@@ -1,4 +1,6 @@
-"""Damaged and hostile runs: `load` gives back what was saved, or refuses with one sentence, within seconds."""
+"""Damaged and hostile runs: `load` gives back what was saved, or refuses with one sentence, within
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_word_that_changed_is_seen(make_run, tmp_path, word):
     save(make_run("observed"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         before = file.attrs[word]
-        after = {"frame": "z", "source": "gift", "digest": "0" * 16}.get(word, before.replace("0", "3", 1))
+        after = {"frame": "z", "source": "gift", "digest": "0" * 16}.get(
+            word, before.replace("0", "3", 1)
+        )
         assert after != before
         file.attrs[word] = after
     assert "does not match its saved checksum" in refused(tmp_path / "run.nc")
@@ -70,7 +74,11 @@ def test_a_run_of_format_2_still_loads_and_is_still_protected(make_run, tmp_path
     """Written before files named their kind and held x and z."""
     old = FROZEN / "run_format_2.nc"
     with h5py.File(old) as file:
-        assert int(file.attrs[store.MARKER][0]) == 2 and document.KIND not in file.attrs and "x" not in file
+        assert (
+            int(file.attrs[store.MARKER][0]) == 2
+            and document.KIND not in file.attrs
+            and "x" not in file
+        )
     assert_same_run(load(old), make_run("batch"))
     (tmp_path / "old.nc").write_bytes(old.read_bytes())
     with h5py.File(tmp_path / "old.nc", "r+") as file:
@@ -80,8 +88,10 @@ def test_a_run_of_format_2_still_loads_and_is_still_protected(make_run, tmp_path
 
 def put(name, value):
     """Overwrite every entry of an array."""
+
     def change(file):
         file[name][...] = value
+
     return change
 
 
@@ -90,15 +100,27 @@ def add(name, make):
     return lambda file: file.create_dataset(name, data=make(file))
 
 
-@pytest.mark.parametrize(("change", "reason"), [
-    (put("error", -1e-9), "error must not be negative"),
-    (add("observed_diameter", lambda file: np.full(len(file["time"]), np.nan)), "diameter must be finite"),
-    (add("observed_diameter", lambda file: np.full(len(file["time"]), np.inf)), "diameter must be finite"),
-    (add("observed_energy", lambda file: np.ones((len(file["time"]) + 1, 9))), "energy must hold numbers for each"),
-    (add("observed_word", lambda file: [b"a"] * 3), "word must hold numbers"),
-    (put("log_scale", 1e7), "log_scale must be at most"),
-    (lambda file: file.attrs.__setitem__("stats", "5"), "stats must be a table"),
-])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("error", -1e-9), "error must not be negative"),
+        (
+            add("observed_diameter", lambda file: np.full(len(file["time"]), np.nan)),
+            "diameter must be finite",
+        ),
+        (
+            add("observed_diameter", lambda file: np.full(len(file["time"]), np.inf)),
+            "diameter must be finite",
+        ),
+        (
+            add("observed_energy", lambda file: np.ones((len(file["time"]) + 1, 9))),
+            "energy must hold numbers for each",
+        ),
+        (add("observed_word", lambda file: [b"a"] * 3), "word must hold numbers"),
+        (put("log_scale", 1e7), "log_scale must be at most"),
+        (lambda file: file.attrs.__setitem__("stats", "5"), "stats must be a table"),
+    ],
+)
 def test_a_run_of_format_1_with_numbers_that_no_run_has_is_refused(tmp_path, change, reason):
     path = tmp_path / "old.nc"
     path.write_bytes((FROZEN / "run_format_1.nc").read_bytes())
@@ -145,19 +167,30 @@ def entry(name, place, value):
 NONSENSE = {
     "frame": (attribute("frame", "banana"), "Unknown frame 'banana'"),
     "auto": (attribute("frame", "auto"), "Unknown frame 'auto'"),
-    "kernel": (words_changed("dynamics", kernel="softmbx"), "Unknown kernel 'softmbx'. Did you mean 'softmax'"),
+    "kernel": (
+        words_changed("dynamics", kernel="softmbx"),
+        "Unknown kernel 'softmbx'. Did you mean 'softmax'",
+    ),
     "geometry": (words_changed("dynamics", geometry="torus"), "Unknown geometry"),
     "mask": (words_changed("dynamics", mask="halloween"), "Unknown mask"),
     "sigma": (words_changed("dynamics", sigma="sigmoid"), "Unknown activation"),
     "beta": (words_changed("dynamics", beta=float("nan")), "beta must be a finite number"),
-    "key": (words_changed("dynamics", gamma=1), "dynamics has 'gamma', which this version of attnlab does not know"),
+    "key": (
+        words_changed("dynamics", gamma=1),
+        "dynamics has 'gamma', which this version of attnlab does not know",
+    ),
     "stepper": (words_changed("solve", stepper="leapfrog"), "Unknown stepper"),
     "t_end": (words_changed("solve", t_end="soon"), "t_end must be a number"),
     "layers": (words_changed("solve", layers=2.5), "layers must be a number"),
     "list": (attribute("solve", "[]"), "solve must be a table of"),
     "deep": (attribute("stats", "[" * 100_000), "recursion"),
     "no JSON": (attribute("stats", "{"), "Expecting property name"),
-    "type": (attribute("stats", '{"table": {"a": {"array": [1], "dtype": "S2000000000", "shape": [1]}}}'), "numbers and words"),
+    "type": (
+        attribute(
+            "stats", '{"table": {"a": {"array": [1], "dtype": "S2000000000", "shape": [1]}}}'
+        ),
+        "numbers and words",
+    ),
     "status": (entry("status", (), "FINE"), "Unknown status 'FINE'"),
     "infinite": (entry("states", (0, 0, 0), np.inf), "states must be finite"),
     "NaN": (entry("states", (-1,), np.nan), "states must be finite"),
@@ -180,9 +213,16 @@ def test_only_a_member_that_stopped_may_end_in_nan(make_run, tmp_path):
     run = make_run("batch")
     save(run, tmp_path / "run.nc")
     assert np.isnan(load(tmp_path / "run.nc").states[1, 2:]).all()
-    for place, value in (((1, 0), np.nan), ((1, 2, 0, 0), 1.0), ((0, 2), np.nan), ((1, 2, 0, 0), np.inf)):
+    for place, value in (
+        ((1, 0), np.nan),
+        ((1, 2, 0, 0), 1.0),
+        ((0, 2), np.nan),
+        ((1, 2, 0, 0), np.inf),
+    ):
         save(run, tmp_path / "run.nc")
-        assert "states must be finite" in refused(signed(tmp_path / "run.nc", entry("states", place, value))), place
+        assert "states must be finite" in refused(
+            signed(tmp_path / "run.nc", entry("states", place, value))
+        ), place
 
 
 def renamed(file, name):
@@ -194,7 +234,9 @@ def renamed(file, name):
 
 def external(file):
     array = renamed(file, "states")
-    file.create_dataset("states", array.shape, array.dtype, external=[("/etc/passwd", 0, array.nbytes)])
+    file.create_dataset(
+        "states", array.shape, array.dtype, external=[("/etc/passwd", 0, array.nbytes)]
+    )
 
 
 def virtual(file):
@@ -220,12 +262,16 @@ def compressed(file):
 
 def in_pieces(file):
     array = renamed(file, "states")
-    file.create_dataset("states", (*array.shape[:-1], 10**12), array.dtype, chunks=(1, 1, 1))       # of which none is there
+    file.create_dataset(
+        "states", (*array.shape[:-1], 10**12), array.dtype, chunks=(1, 1, 1)
+    )  # of which none is there
 
 
 def never_written(file):
     array = renamed(file, "states")
-    file.create_dataset("states", (10**7, *array.shape[1:]), array.dtype)                            # 1 GB, in a file of 25 kB
+    file.create_dataset(
+        "states", (10**7, *array.shape[1:]), array.dtype
+    )  # 1 GB, in a file of 25 kB
 
 
 def folder(file):
@@ -258,17 +304,21 @@ def test_what_does_not_lie_in_the_file_is_not_read(make_run, tmp_path, change):
         change(file)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert ELSEWHERE[change] in refused(tmp_path / "run.nc")
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000                     # kB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_the_file_of_another_place_is_not_even_opened(make_run, tmp_path):
-    """A pipe in its place would never answer; asking for the shape of an open-ended array already opens it."""
+    """A pipe in its place would never answer; asking for the shape of an open-ended array already
+    opens it.
+    """
     os.mkfifo(tmp_path / "pipe")
     save(make_run("plain"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         array = renamed(file, "states")
         layout = h5py.VirtualLayout(array.shape, array.dtype, maxshape=(None, *array.shape[1:]))
-        source = h5py.VirtualSource(tmp_path / "pipe", "states", array.shape, maxshape=(None, *array.shape[1:]))
+        source = h5py.VirtualSource(
+            tmp_path / "pipe", "states", array.shape, maxshape=(None, *array.shape[1:])
+        )
         layout[: h5py.h5s.UNLIMITED] = source[: h5py.h5s.UNLIMITED]
         file.create_virtual_dataset("states", layout)
     assert "keeps states in another file" in refused(tmp_path / "run.nc")
@@ -293,7 +343,9 @@ def test_texts_that_are_shared_take_no_more_memory_than_the_file(make_run, tmp_p
     (tmp_path / "run.nc").write_bytes(whole)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(tmp_path / "run.nc")
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000                   # kB; all of them: 100 GB
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
+    )  # kB; all of them: 100 GB
 
 
 def test_endless_and_oversized_files_are_refused_at_once(make_run, tmp_path):
@@ -303,23 +355,29 @@ def test_endless_and_oversized_files_are_refused_at_once(make_run, tmp_path):
     for name in ("pipe.nc", "zero.nc", "terminal.nc"):
         assert "is a device or a pipe" in refused(tmp_path / name)
     save(make_run("plain"), tmp_path / "run.nc")
-    os.truncate(tmp_path / "run.nc", 10**13)                                    # of which the disk holds 25 kB
+    os.truncate(tmp_path / "run.nc", 10**13)  # of which the disk holds 25 kB
     assert "has 1e+04 GB, but " in refused(tmp_path / "run.nc")
 
 
 def test_texts_from_which_hdf5_does_not_come_back_are_refused(make_run, tmp_path):
-    """An entry of length 0 in a heap of texts: HDF5 walks on by 0 bytes for ever, and Ctrl-C does not end it."""
+    """An entry of length 0 in a heap of texts: HDF5 walks on by 0 bytes for ever, and Ctrl-C does
+    not end it.
+    """
     save(make_run("observed"), tmp_path / "run.nc")
     whole = (tmp_path / "run.nc").read_bytes()
     heaps = [place for place in range(len(whole)) if whole[place : place + 4] == b"GCOL"]
     assert heaps
     for heap in heaps:
         place = heap + 16
-        while (index := int.from_bytes(whole[place : place + 2], "little")) != 0:                    # entry 0 is the free rest
+        while (
+            index := int.from_bytes(whole[place : place + 2], "little")
+        ) != 0:  # entry 0 is the free rest
             place += 16 + -(-int.from_bytes(whole[place + 8 : place + 16], "little") // 8) * 8
         assert index == 0
         for length in (0, 2**64 - 16, 2**63):
-            (tmp_path / "run.nc").write_bytes(whole[: place + 8] + length.to_bytes(8, "little") + whole[place + 16 :])
+            (tmp_path / "run.nc").write_bytes(
+                whole[: place + 8] + length.to_bytes(8, "little") + whole[place + 16 :]
+            )
             assert "is damaged: its words cannot be found" in refused(tmp_path / "run.nc")
 
 

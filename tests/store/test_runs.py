@@ -1,4 +1,6 @@
-"""Runs on disk: every bit comes back, a file is whole or not there, and what is no run is refused with the reason."""
+"""Runs on disk: every bit comes back, a file is whole or not there, and what is no run is refused
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,21 @@ def test_numbers_about_the_run_come_back(make_run, tmp_path):
     run = make_run("observed")
     save(run, tmp_path / "run.nc")
     stats = dict(load(tmp_path / "run.nc").stats)
-    assert stats["steps"] == 12 and stats["path"] == "tiled" and stats["more"] == {"a": [1, 2.5]} and stats["seconds"] == 0.1
+    assert (
+        stats["steps"] == 12
+        and stats["path"] == "tiled"
+        and stats["more"] == {"a": [1, 2.5]}
+        and stats["seconds"] == 0.1
+    )
     assert is_same(stats["each"], np.arange(3))
 
 
 def test_a_long_spec_fits(make_run, tmp_path):
     """An HDF5 attribute that is not a string of variable length ends at 64 KiB."""
     numbers = np.random.default_rng(0).standard_normal((2000, 10))
-    spec = Spec(weights={"family": "identity"}, start={"law": "given", "x": numbers}, solve={"t_end": 1})
+    spec = Spec(
+        weights={"family": "identity"}, start={"law": "given", "x": numbers}, solve={"t_end": 1}
+    )
     run = dataclasses.replace(make_run("plain"), spec=spec, stats={"each": numbers})
     save(run, tmp_path / "run.nc")
     back = load(tmp_path / "run.nc")
@@ -74,23 +83,29 @@ def test_a_file_has_the_rights_of_any_new_file(make_run, tmp_path):
     assert os.stat(tmp_path / "run.nc").st_mode == os.stat(tmp_path / "plain.txt").st_mode
 
 
-# ------------------------------------------------------------------------------------------- whole or not at all
+# ------------------------------------------------------------------------------------------- whole
+# or not at all
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("a bug"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RuntimeError("a bug"), KeyboardInterrupt()]
+)
 def test_a_write_that_fails_leaves_the_old_file(make_run, tmp_path, monkeypatch, error):
     path = tmp_path / "run.nc"
     save(make_run("plain"), path)
     before = path.read_bytes()
 
     def fails(file):
-        raise error                                                 # with all of it written, and nothing renamed
+        raise error  # with all of it written, and nothing renamed
 
     monkeypatch.setattr(files.os, "fsync", fails)
     with pytest.raises(CannotWrite if isinstance(error, OSError) else type(error)) as caught:
         save(make_run("batch"), path)
     if isinstance(error, OSError):
-        sentence = f"{path} cannot be written (No space left on device): make room there, or choose another folder."
+        sentence = (
+            f"{path} cannot be written (No space left on device): make room there, or choose"
+            " another folder."
+        )
         assert str(caught.value) == sentence
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
@@ -106,8 +121,11 @@ def test_a_file_is_replaced_whole(make_run, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no. Create"),
-     ("file/run.nc", "There is no folder")],
+    [
+        (".", "is a folder: give the name"),
+        ("no/run.nc", "There is no folder .*no. Create"),
+        ("file/run.nc", "There is no folder"),
+    ],
 )
 def test_a_place_that_takes_no_file_is_a_sentence(make_run, tmp_path, name, sentence):
     (tmp_path / "file").write_text("a regular file is no folder, for root neither")
@@ -118,11 +136,14 @@ def test_a_place_that_takes_no_file_is_a_sentence(make_run, tmp_path, name, sent
 
 def test_a_folder_that_forbids_writing_is_a_sentence(make_run):
     """/proc takes no files, not even from root, and is no folder at all on other systems."""
-    with pytest.raises(CannotWrite, match="/proc/run.nc cannot be written|There is no folder /proc"):
+    with pytest.raises(
+        CannotWrite, match="/proc/run.nc cannot be written|There is no folder /proc"
+    ):
         save(make_run("plain"), "/proc/run.nc")
 
 
-# --------------------------------------------------------------------------------------------- what is no run
+# --------------------------------------------------------------------------------------------- what
+# is no run
 
 
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9, 0.999])
@@ -130,7 +151,9 @@ def test_a_file_that_is_cut_off_is_refused(make_run, tmp_path, part):
     save(make_run("observed"), tmp_path / "run.nc")
     whole = (tmp_path / "run.nc").read_bytes()
     (tmp_path / "cut.nc").write_bytes(whole[: int(part * len(whole))])
-    assert any(words in refused(tmp_path / "cut.nc") for words in ("is cut off", "is not a NetCDF-4 file"))
+    assert any(
+        words in refused(tmp_path / "cut.nc") for words in ("is cut off", "is not a NetCDF-4 file")
+    )
 
 
 def test_one_byte_less_is_cut_off(make_run, tmp_path):
@@ -164,7 +187,10 @@ def test_a_newer_format_is_refused(make_run, tmp_path):
     save(make_run("plain"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         file.attrs[store.MARKER] = store.FORMAT + 1
-    assert f"has format {store.FORMAT + 1}, but this attnlab reads up to format {store.FORMAT}" in refused(tmp_path / "run.nc")
+    assert (
+        f"has format {store.FORMAT + 1}, but this attnlab reads up to format {store.FORMAT}"
+        in refused(tmp_path / "run.nc")
+    )
 
 
 def test_a_run_that_lacks_a_part_is_refused(make_run, tmp_path):
@@ -180,7 +206,8 @@ def test_a_run_that_is_read_is_closed(make_run, tmp_path):
     assert os.path.realpath(tmp_path / "run.nc") not in open_files()
 
 
-# ------------------------------------------------------------------------------------------------ labelled arrays
+# ------------------------------------------------------------------------------------------------
+# labelled arrays
 
 
 def test_labelled_arrays_hold_both_frames(any_run):
@@ -208,7 +235,9 @@ def test_labelled_arrays_hold_what_was_observed(make_run):
     data = to_xarray(run)
     assert data["real"].dims == ("time",) and data["complex"].dims == ("time", "complex_axis_0")
     assert data["counts"].dims == ("counts_axis_0",)
-    assert data.attrs["digest"] == run.spec.digest() and data.attrs["numpy_version"] == np.__version__
+    assert (
+        data.attrs["digest"] == run.spec.digest() and data.attrs["numpy_version"] == np.__version__
+    )
 
 
 @pytest.mark.parametrize("kind", ["plain", "batch", "factored"])
@@ -216,7 +245,9 @@ def test_one_number_a_head_has_the_axis_head(make_run, tmp_path, kind):
     run = make_run(kind)
     heads = run.dynamics.weights.heads
     numbers = np.zeros((*run.batch, len(run.times), heads))
-    run = dataclasses.replace(run, observed={"rank": numbers, "other": np.zeros((*numbers.shape[:-1], heads + 4))})
+    run = dataclasses.replace(
+        run, observed={"rank": numbers, "other": np.zeros((*numbers.shape[:-1], heads + 4))}
+    )
     data = to_xarray(run)
     assert data["rank"].dims[-2:] == ("time", "head") and data["other"].dims[-1] == "other_axis_0"
     save(run, tmp_path / "run.nc")
@@ -226,4 +257,7 @@ def test_one_number_a_head_has_the_axis_head(make_run, tmp_path, kind):
 
 
 def test_the_status_of_each_member_is_named(make_run):
-    assert list(to_xarray(make_run("batch"))["status"].values) == [Status.OK.name, Status.STALLED.name]
+    assert list(to_xarray(make_run("batch"))["status"].values) == [
+        Status.OK.name,
+        Status.STALLED.name,
+    ]

@@ -1,4 +1,6 @@
-"""A sweep on a cluster of Dask: real schedulers and workers, a worker that is killed, and what cannot be used."""
+"""A sweep on a cluster of Dask: real schedulers and workers, a worker that is killed, and what
+cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,23 @@ DATA: dict[str, Any] = {
 
 def environment() -> dict[str, str]:
     """The environment of workers: they import the same attnlab as this process."""
-    return {**os.environ, "PYTHONPATH": str(Path(al.__file__).parents[1]), "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(Path(al.__file__).parents[1]),
+        "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
+    }
 
 
 def start(folder: Path, name: str, *arguments: str) -> subprocess.Popen:
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen([sys.executable, "-m", *arguments], env=environment(), cwd=folder, stdout=log, stderr=log,
-                                start_new_session=True)
+        return subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            env=environment(),
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 def kill(process: subprocess.Popen) -> None:
@@ -71,14 +83,38 @@ class Place:
     def __init__(self, folder: Path):
         self.folder, self.workers = folder, []
         file = folder / "scheduler.json"
-        self.scheduler = start(folder, "scheduler", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-                               "--no-dashboard", "--no-show", "--scheduler-file", str(file))
+        self.scheduler = start(
+            folder,
+            "scheduler",
+            "distributed.cli.dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--no-show",
+            "--scheduler-file",
+            str(file),
+        )
         wait_for(file.exists, "scheduler")
         self.address = json.loads(wait_for(file.read_text, "address"))["address"]
 
     def add_worker(self, *more: str) -> subprocess.Popen:
-        made = start(self.folder, f"worker{len(self.workers)}", "distributed.cli.dask_worker", self.address, "--host",
-                     "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder), *more)
+        made = start(
+            self.folder,
+            f"worker{len(self.workers)}",
+            "distributed.cli.dask_worker",
+            self.address,
+            "--host",
+            "127.0.0.1",
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--local-directory",
+            str(self.folder),
+            *more,
+        )
         self.workers.append(made)
         return made
 
@@ -98,8 +134,17 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def contents(sweep: Sweep) -> list[tuple]:
     """What a sweep has computed, without times."""
-    return sorted((row.digest, row.status, row.error, row.seed, json.dumps(dict(row.axes)), json.dumps(dict(row.numbers)))
-                  for row in Rows(sweep.rows_path).read())
+    return sorted(
+        (
+            row.digest,
+            row.status,
+            row.error,
+            row.seed,
+            json.dumps(dict(row.axes)),
+            json.dumps(dict(row.numbers)),
+        )
+        for row in Rows(sweep.rows_path).read()
+    )
 
 
 @pytest.mark.slow
@@ -108,26 +153,37 @@ def test_a_worker_is_killed_in_the_middle_and_every_row_is_there_once(place, tmp
     assert local.run(workers=0).is_ok
     far = Sweep.from_dict(DATA, tmp_path / "far.toml")
     slow = tmp_path / "slow.py"
-    slow.write_text("import time\nfrom attnlab.analysis import observables\n"
-                    "from attnlab.analysis.distances import observe_diameter\n"
-                    "@observables.register('slow_diameter')\n"
-                    "def slow_diameter(run):\n    time.sleep(0.3)\n    return observe_diameter(run)\n")
-    slowly = Sweep.from_dict({**DATA, "numbers": {"spread": {"observable": "slow_diameter"}}}, tmp_path / "far.toml")
+    slow.write_text(
+        "import time\nfrom attnlab.analysis import observables\n"
+        "from attnlab.analysis.distances import observe_diameter\n"
+        "@observables.register('slow_diameter')\n"
+        "def slow_diameter(run):\n    time.sleep(0.3)\n    return observe_diameter(run)\n"
+    )
+    slowly = Sweep.from_dict(
+        {**DATA, "numbers": {"spread": {"observable": "slow_diameter"}}}, tmp_path / "far.toml"
+    )
     first, _ = place.add_worker(), place.add_worker()
     problems: list[BaseException] = []
 
     def run() -> None:
         try:
             from attnlab.imports import UserFile
+
             UserFile.read(slow).run()
             slowly.run(client=place.address, imports=[slow])
-        except BaseException as problem:                                # shown below, in the thread of the test
+        except BaseException as problem:  # shown below, in the thread of the test
             problems.append(problem)
 
     thread = threading.Thread(target=run)
     thread.start()
-    wait_for(lambda: problems or (slowly.rows_path.exists() and len(list(Rows(slowly.rows_path).read())) >= 4), "row")
-    assert len(list(Rows(slowly.rows_path).read())) < len(far.grid)     # it is in the middle
+    wait_for(
+        lambda: (
+            problems
+            or (slowly.rows_path.exists() and len(list(Rows(slowly.rows_path).read())) >= 4)
+        ),
+        "row",
+    )
+    assert len(list(Rows(slowly.rows_path).read())) < len(far.grid)  # it is in the middle
     kill(first)
     thread.join(PATIENCE)
     assert not thread.is_alive() and not problems
@@ -168,20 +224,35 @@ if __name__ == "__main__":
     tally = sweep.run(client="local")
     print(json.dumps([sorted(places), tally.computed, len(psutil.Process().children(recursive=True))]))
 """)
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], env=environment(), cwd=tmp_path, capture_output=True,
-                          text=True, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
     places, computed, left = json.loads(done.stdout.splitlines()[-1])
-    assert places == ["127.0.0.1"] and computed == 24 and left <= 1     # multiprocessing's own tracker of resources may be left
+    assert (
+        places == ["127.0.0.1"] and computed == 24 and left <= 1
+    )  # multiprocessing's own tracker of resources may be left
     assert psutil is not None
 
 
 def test_a_client_of_the_user_computes_the_same_rows_and_stays_open(tmp_path):
-    """In this process: a scheduler and a worker as threads, which is quick, and no other process."""
+    """In this process: a scheduler and a worker as threads, which is quick, and no other
+    process.
+    """
     local, far = (Sweep.from_dict(DATA, tmp_path / f"{name}.toml") for name in ("local", "far"))
     assert local.run(workers=0).is_ok
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None,
-                            set_as_default=False) as client:
+    with distributed.Client(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=2,
+        dashboard_address=None,
+        set_as_default=False,
+    ) as client:
         tally = far.run(client=client)
         assert tally.computed == 24 and tally.is_ok and client.status == "running"
         assert far.run(client=client).computed == 0
@@ -191,11 +262,11 @@ def test_a_client_of_the_user_computes_the_same_rows_and_stays_open(tmp_path):
 @pytest.mark.parametrize("listens", [False, True], ids=["nobody there", "another program there"])
 def test_an_unreachable_scheduler_is_named_within_ten_seconds(listens, tmp_path, monkeypatch):
     assert cluster.CONNECT_SECONDS < 10
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)               # the same path, without the waiting
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)  # the same path, without the waiting
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         if listens:
-            other.listen()                                              # it takes connections and never answers
+            other.listen()  # it takes connections and never answers
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         sweep = Sweep.from_dict(DATA, tmp_path / "a.toml")
         with pytest.raises(cluster.ClusterProblem, match=f"No Dask scheduler answers at {address}"):
@@ -203,7 +274,9 @@ def test_an_unreachable_scheduler_is_named_within_ten_seconds(listens, tmp_path,
     assert list(Rows(sweep.rows_path).read()) == []
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://127.0.0.1", "tcp://:1", "lokal", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8786", "tcp://127.0.0.1", "tcp://:1", "lokal", "file:///etc/passwd"]
+)
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(cluster.ClusterProblem, match="tcp://127.0.0.1:8786"):
         cluster.check_address(address)

@@ -1,4 +1,6 @@
-"""The ready-made sweeps: each has a page with its figure, its file is right, and its small version runs."""
+"""The ready-made sweeps: each has a page with its figure, its file is right, and its small version
+runs.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_the_small_version_of_a_longer_sweep_runs_and_is_drawn(name, tmp_path, f
 
 
 def test_small_beta_has_met_and_large_beta_has_not(tmp_path):
-    """What the figure of the circle shows: at t = 30 all pairs have met for beta = 0.5, and some have not for beta = 4."""
+    """What the figure of the circle shows: at t = 30 all pairs have met for beta = 0.5, and some
+    have not for beta = 4.
+    """
     table = load(small_run("pairs_circle", tmp_path), small=True)
     assert (table.loc[table["dynamics.beta"] == 0.5, "share@30.0"] == 1).all()
     assert (table.loc[table["dynamics.beta"] == 4, "share@30.0"] < 1).all()

@@ -1,4 +1,6 @@
-"""Sweeps with real processes: local workers, and what is left of them after signals. No test depends on the clock."""
+"""Sweeps with real processes: local workers, and what is left of them after signals. No test
+depends on the clock.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from sweep_samples import TINY, changed, results
 PATIENCE = 120.0
 """Seconds that a test waits for what happens in milliseconds on an idle machine."""
 
-AWKWARD = '''
+AWKWARD = """
 import os, pathlib, signal
 import numpy as np
 from attnlab.analysis import observables
@@ -40,7 +42,7 @@ def awkward(run):
         os.kill(os.getpid(), signal.SIGKILL)
     print("this must not be among the answers")
     return np.full(len(run.times), float(run.n))
-'''
+"""
 
 SWEEP = """
 seeds = {seeds}
@@ -73,9 +75,23 @@ def write_sweep(place, n, seeds=2):
 
 def start_sweep(place, *options):
     """`attnlab sweep` in a process of its own."""
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli import main; main()"
-    command = [sys.executable, "-c", code, "--import", place / "awkward.py", "sweep", place / "some.toml", *options]
-    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli"
+        " import main; main()"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "--import",
+        place / "awkward.py",
+        "sweep",
+        place / "some.toml",
+        *options,
+    ]
+    return subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def wait_for(found, what):
@@ -88,8 +104,14 @@ def wait_for(found, what):
 
 
 def workers_in(place, process):
-    """The workers of a process that are in the middle of n = 5; the process itself has tried that cell before."""
-    return [number for file in place.glob("worker-*") if (number := int(file.name.split("-")[1])) != process.pid]
+    """The workers of a process that are in the middle of n = 5; the process itself has tried that
+    cell before.
+    """
+    return [
+        number
+        for file in place.glob("worker-*")
+        if (number := int(file.name.split("-")[1])) != process.pid
+    ]
 
 
 def is_running(process):
@@ -100,7 +122,10 @@ def is_running(process):
 
 
 def test_workers_compute_what_one_process_computes(tmp_path):
-    here, there = (al.Sweep.from_dict(changed(TINY, seeds=20), tmp_path / f"{name}.toml") for name in ("here", "there"))
+    here, there = (
+        al.Sweep.from_dict(changed(TINY, seeds=20), tmp_path / f"{name}.toml")
+        for name in ("here", "there")
+    )
     here.run(workers=0)
     tally = there.run(workers=2)
     assert tally.computed == 40 and tally.is_ok
@@ -116,7 +141,8 @@ def test_a_cell_that_kills_its_worker_is_crashed_alone_and_files_of_the_user_tra
     assert process.returncode == 1
     found = {(int(key[0]), int(key[2])): row for key, row in results(place / "some.sqlite").items()}
     assert {key: row[1] for key, row in found.items()} == {
-        (n, seed): "crashed" if n == 4 else "ok" for n in (3, 4, 6) for seed in (0, 1)}
+        (n, seed): "crashed" if n == 4 else "ok" for n in (3, 4, 6) for seed in (0, 1)
+    }
     assert all(row[2] == {"a": float(n)} for (n, _), row in found.items() if row[1] == "ok")
     assert "SIGKILL" in found[4, 0][3]
     assert "2 failed" in said and "--retry failed" in complained
@@ -127,24 +153,38 @@ def test_workers_that_do_not_know_a_name_say_so_before_any_cell(tmp_path, monkey
     from attnlab.analysis import observables
 
     monkeypatch.setitem(observables._things, "known_here", lambda run: run.times)
-    sweep = al.Sweep.from_dict(changed(TINY, numbers={"a": {"observable": "known_here"}}), tmp_path / "some.toml")
+    sweep = al.Sweep.from_dict(
+        changed(TINY, numbers={"a": {"observable": "known_here"}}), tmp_path / "some.toml"
+    )
     with pytest.raises(LookupError, match=r"known_here.*imports="):
         sweep.run(workers=1)
     assert results(sweep.rows_path) == {}
 
 
-@pytest.mark.parametrize(("end", "code"), [
-    pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
-    (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        (signal.SIGKILL, -9),
+    ],
+)
 def test_signals_keep_the_rows_and_end_the_workers(place, end, code):
-    write_sweep(place, [3, 6, 5], seeds=4)                      # n = 5 never ends
+    write_sweep(place, [3, 6, 5], seeds=4)  # n = 5 never ends
     process = start_sweep(place, "--workers", 2)
     try:
-        workers = wait_for(lambda: len(found := workers_in(place, process)) == 2 and found, "both workers should be at work")
+        workers = wait_for(
+            lambda: len(found := workers_in(place, process)) == 2 and found,
+            "both workers should be at work",
+        )
         if end == signal.SIGKILL:
             second = start_sweep(place)
             _, words = second.communicate(timeout=PATIENCE)
-            assert second.returncode == 2 and f"Process {process.pid} is writing" in words and "\n" not in words.strip()
+            assert (
+                second.returncode == 2
+                and f"Process {process.pid} is writing" in words
+                and "\n" not in words.strip()
+            )
         process.send_signal(end)
         _, words = process.communicate(timeout=PATIENCE)
     finally:
@@ -152,9 +192,11 @@ def test_signals_keep_the_rows_and_end_the_workers(place, end, code):
     assert process.returncode == code and "Traceback" not in words
     assert code == -9 or "the same command continues" in words
     before = results(place / "some.sqlite")
-    assert 3 <= len(before) <= 8 and all(row[2] == {"a": float(key[0])} for key, row in before.items())
+    assert 3 <= len(before) <= 8 and all(
+        row[2] == {"a": float(key[0])} for key, row in before.items()
+    )
     write_sweep(place, [3, 6], seeds=4)
-    again = start_sweep(place, "--workers", 0)                  # at once: neither lock nor database is held
+    again = start_sweep(place, "--workers", 0)  # at once: neither lock nor database is held
     words, _ = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0 and f"{8 - len(before)} cells computed" in words
     after = results(place / "some.sqlite")
@@ -164,7 +206,10 @@ def test_signals_keep_the_rows_and_end_the_workers(place, end, code):
 
 def test_workers_that_cannot_start_are_an_error_that_says_what_they_said(monkeypatch):
     monkeypatch.setenv("PYTHONHOME", "/nonexistent")
-    with Processes({"first": {}}, workers=1) as engine, pytest.raises(WorkerFailed, match="ended before they were ready"):
+    with (
+        Processes({"first": {}}, workers=1) as engine,
+        pytest.raises(WorkerFailed, match="ended before they were ready"),
+    ):
         engine.submit(Task((("a", {}),)))
         list(engine.results())
 

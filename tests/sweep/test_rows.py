@@ -14,16 +14,35 @@ from attnlab.sweep.lock import InUse
 from attnlab.sweep.rows import NotRows
 
 ROWS = [
-    Row("a" * 16, "ok", {"x": 0.1, "y.z": [1, 2]}, {"spread": 0.1 + 0.2, "word": "yes", "nothing": None, "count": 3},
-        seconds=0.5, seed=7, versions="v", measured="m"),
+    Row(
+        "a" * 16,
+        "ok",
+        {"x": 0.1, "y.z": [1, 2]},
+        {"spread": 0.1 + 0.2, "word": "yes", "nothing": None, "count": 3},
+        seconds=0.5,
+        seed=7,
+        versions="v",
+        measured="m",
+    ),
     Row("b" * 16, "max_steps", {"x": 0.2, "y.z": "w"}, {}, error="It stopped.", measured="m"),
-    Row("c" * 16, "ok", {"x": 1e-300, "y.z": True}, {"spread": math.inf, "word": -math.inf}, measured="other"),
+    Row(
+        "c" * 16,
+        "ok",
+        {"x": 1e-300, "y.z": True},
+        {"spread": math.inf, "word": -math.inf},
+        measured="other",
+    ),
 ]
 
 
 @pytest.fixture
 def rows(tmp_path):
-    return Rows(tmp_path / "phase.sqlite", axes=["x", "y.z"], numbers=["spread", "status", "o'clock\"s"], source="phase.toml")
+    return Rows(
+        tmp_path / "phase.sqlite",
+        axes=["x", "y.z"],
+        numbers=["spread", "status", "o'clock\"s"],
+        source="phase.toml",
+    )
 
 
 def test_rows_come_back_as_they_were(rows):
@@ -59,7 +78,9 @@ def test_other_programs_see_axes_and_numbers_as_columns(rows):
     with rows.open():
         rows.write(ROWS)
     with sqlite3.connect(rows.path) as connection:
-        cursor = connection.execute('SELECT "x", "y.z", spread, "numbers.status", "o\'clock""s" FROM wide ORDER BY digest')
+        cursor = connection.execute(
+            'SELECT "x", "y.z", spread, "numbers.status", "o\'clock""s" FROM wide ORDER BY digest'
+        )
         assert cursor.fetchall()[0] == (0.1, "[1,2]", 0.1 + 0.2, None, None)
         assert connection.execute("PRAGMA application_id").fetchone() == (0x61666D31,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -75,19 +96,22 @@ def test_a_second_writer_is_told_who_is_there(rows):
 
 
 def test_a_process_that_is_killed_leaves_its_rows_and_no_lock(rows):
-    code = ("import os, signal, sys\nfrom attnlab.sweep import Row, Rows\nrows = Rows(sys.argv[1], axes=['x'])\n"
-            "with rows.open():\n"
-            "    rows.write([Row('a' * 16, 'ok', {'x': 1}, {'y': 2.5})])\n"
-            "    rows._connection.execute('BEGIN')\n"
-            "    rows._connection.execute(\"INSERT INTO cells (digest, status) VALUES ('half', 'ok')\")\n"
-            "    os.kill(os.getpid(), signal.SIGKILL)\n")
+    code = (
+        "import os, signal, sys\nfrom attnlab.sweep import Row, Rows\nrows = Rows(sys.argv[1],"
+        " axes=['x'])\nwith rows.open():\n    rows.write([Row('a' * 16, 'ok', {'x': 1}, {'y':"
+        " 2.5})])\n    rows._connection.execute('BEGIN')\n    rows._connection.execute(\"INSERT"
+        " INTO cells (digest, status) VALUES ('half', 'ok')\")\n    os.kill(os.getpid(),"
+        " signal.SIGKILL)\n"
+    )
     assert subprocess.run([sys.executable, "-c", code, rows.path]).returncode == -9
     assert [row.numbers for row in Rows(rows.path).read()] == [{"y": 2.5}]
     with rows.open():
         assert rows.done() == {"a" * 16}
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n" * 100, b"SQLite format 3\0" + bytes(200), b"SQLite format 3\0"])
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n" * 100, b"SQLite format 3\0" + bytes(200), b"SQLite format 3\0"]
+)
 def test_a_foreign_file_is_refused_and_not_touched(rows, content):
     rows.path.write_bytes(content)
     for use in (lambda: rows.open().__enter__(), lambda: list(rows.read())):
@@ -110,7 +134,10 @@ def test_the_database_of_another_program_is_refused_and_not_touched(rows):
 @pytest.mark.parametrize("damage", ["cut", "page", "format", "column"])
 def test_a_damaged_database_is_refused_and_not_touched(rows, damage):
     with rows.open():
-        rows.write(Row(f"{number:016x}", "ok", {"x": number}, {"spread": number / 3}) for number in range(500))
+        rows.write(
+            Row(f"{number:016x}", "ok", {"x": number}, {"spread": number / 3})
+            for number in range(500)
+        )
     if damage in ("format", "column"):
         statements = ["UPDATE meta SET value = 'attnlab sweep 2' WHERE key = 'format'"]
         if damage == "column":
@@ -123,7 +150,11 @@ def test_a_damaged_database_is_refused_and_not_touched(rows, damage):
             assert not rows.path.with_name(rows.path.name + suffix).exists()
     else:
         content = rows.path.read_bytes()
-        rows.path.write_bytes(content[: len(content) // 2] if damage == "cut" else content[:8192] + bytes(4096) + content[12288:])
+        rows.path.write_bytes(
+            content[: len(content) // 2]
+            if damage == "cut"
+            else content[:8192] + bytes(4096) + content[12288:]
+        )
     before = rows.path.read_bytes()
     with pytest.raises(NotRows, match="Nothing in it was changed"):
         rows.open().__enter__()

@@ -1,4 +1,6 @@
-"""The tour: every stop, the one page, its table, what happens without models, and its exit codes."""
+"""The tour: every stop, the one page, its table, what happens without models, and its exit
+codes.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,23 @@ def short(monkeypatch, no_models):
     return arrange
 
 
-# ------------------------------------------------------------------------------------------------------------- the stops
+# --------------------------------------------------------------------------------------------------
+# the stops
 
 
 def test_the_stops_have_places_titles_and_makers():
-    assert all(isinstance(stops[name], Stop) and stops[name].title and callable(stops[name].tell) for name in stops)
+    assert all(
+        isinstance(stops[name], Stop) and stops[name].title and callable(stops[name].tell)
+        for name in stops
+    )
     assert [stop.number for _, stop in in_order()] == list(range(1, len(stops) + 1))
-    assert [name for name, _ in in_order()] == ["equation", "theorems", "past_the_wall", "trained_head", "sentence"]
+    assert [name for name, _ in in_order()] == [
+        "equation",
+        "theorems",
+        "past_the_wall",
+        "trained_head",
+        "sentence",
+    ]
 
 
 def test_the_pictures_are_examples_with_a_measured_error():
@@ -65,12 +77,16 @@ def test_the_pictures_are_examples_with_a_measured_error():
         assert shown.spec.solve["measure_error"] is True and shown.shows.endswith(".")
         assert shown.theorem in results and (shown.kind is None or shown.kind in render.kinds)
         assert found.x0.shape == (shown.spec.start["n"], shown.spec.start["d"])
-        assert all(text.endswith((".", ")")) and len(text) > 60 for text in (shown.says, shown.see, shown.why))
+        assert all(
+            text.endswith((".", ")")) and len(text) > 60
+            for text in (shown.says, shown.see, shown.why)
+        )
         assert shown.times[0] == 0 and shown.times[-1] == shown.spec.solve["t_end"]
     assert sum(shown.has_movie for shown in PICTURES) == 1
 
 
-# -------------------------------------------------------------------------------------------------------------- the page
+# --------------------------------------------------------------------------------------------------
+# the page
 
 
 def test_a_short_tour(workplace, short):
@@ -78,34 +94,66 @@ def test_a_short_tour(workplace, short):
     result = attnlab("tour", "-o", "new/tour")
     folder = workplace / "new" / "tour"
     rows = {row["name"]: row for row in check_summary(folder)}
-    assert list(rows) == ["polytope_2d", "hyperplanes_2d", "past_the_wall", "trained_head", "sentence"]
+    assert list(rows) == [
+        "polytope_2d",
+        "hyperplanes_2d",
+        "past_the_wall",
+        "trained_head",
+        "sentence",
+    ]
     for name in ("polytope_2d", "hyperplanes_2d"):
         row = rows[name]
-        assert row["status"] == "OK" and row["error"] < 1e-6 and row["time_reached"] == row["time_asked"]
-        assert row["verdict"] == "SUPPORTED" and row["is_ok"] and row["limits"] in (2, 4) and row["decided_at"] > 0
+        assert (
+            row["status"] == "OK"
+            and row["error"] < 1e-6
+            and row["time_reached"] == row["time_asked"]
+        )
+        assert (
+            row["verdict"] == "SUPPORTED"
+            and row["is_ok"]
+            and row["limits"] in (2, 4)
+            and row["decided_at"] > 0
+        )
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     text = check_page(folder)
     for name, stop in in_order():
         assert f'<h2 id="{name}">' in text and stop.title in text
     assert text.count("data:image/gif;base64") == 1 and text.count("data:image/png;base64") == 5
-    assert (folder / "polytope_2d_proved.png").exists() and "4 limits, proved, each to within" in text
+    assert (
+        folder / "polytope_2d_proved.png"
+    ).exists() and "4 limits, proved, each to within" in text
     viewers = check_viewers(text)
     assert list(viewers) == ["polytope_2d", "hyperplanes_2d", "past_the_wall"]
     for name, payload in viewers.items():
-        assert payload["limits"][0]["count"] == rows[name]["limits"] and payload["limits"][0]["spec"] == payload["state"]["spec"]
-    assert (folder / "polytope_2d.gif").read_bytes().startswith(b"GIF") and (folder / "polytope_2d.mp4").stat().st_size > 500
-    assert "SUPPORTED" in result.stdout and "hyperplanes_2d" in result.stdout and "new/tour/index.html" in result.stdout
+        assert (
+            payload["limits"][0]["count"] == rows[name]["limits"]
+            and payload["limits"][0]["spec"] == payload["state"]["spec"]
+        )
+    assert (folder / "polytope_2d.gif").read_bytes().startswith(b"GIF") and (
+        folder / "polytope_2d.mp4"
+    ).stat().st_size > 500
+    assert (
+        "SUPPORTED" in result.stdout
+        and "hyperplanes_2d" in result.stdout
+        and "new/tour/index.html" in result.stdout
+    )
     assert "trained_head was left out: pip must deliver albert-chem, and did not." in result.stdout
     assert text.count("Left out.") == 2 and "pip must deliver minilm, and did not." in text
 
 
 def test_the_wall_is_passed(workplace, no_models):
-    row, = make_tour("t", only=["past_the_wall"])
-    assert row.verdict == "CERTIFIED" and row.limits == 2 and row.decided_at > 50 > row.time_reached > 28
+    (row,) = make_tour("t", only=["past_the_wall"])
+    assert (
+        row.verdict == "CERTIFIED"
+        and row.limits == 2
+        and row.decided_at > 50 > row.time_reached > 28
+    )
     assert row.status == "PAST_DOUBLE_PRECISION" and row.is_ok
     text = check_page(workplace / "t")
     counts = [int(found) for found in re.findall(r"<dt>Groups[^<]*</dt><dd>(\d+)", text)]
-    assert counts[0] > counts[1] > counts[2] == 2            # what the published time, the wall and the proof say
+    assert (
+        counts[0] > counts[1] > counts[2] == 2
+    )  # what the published time, the wall and the proof say
 
 
 def test_a_library_that_is_missing_is_said_and_nothing_is_fetched(workplace, monkeypatch):
@@ -113,7 +161,9 @@ def test_a_library_that_is_missing_is_said_and_nothing_is_fetched(workplace, mon
     monkeypatch.setattr(fetch, "fetch", lambda name, **options: pytest.fail("nothing can read it"))
     rows = make_tour("t", only=["trained_head", "sentence"])
     assert [row.verdict for row in rows] == ["not here"] * 2 and all(row.is_ok for row in rows)
-    assert (workplace / "t" / "index.html").read_text().count("pip install &#x27;attnlab[models]&#x27;") >= 2
+    assert (workplace / "t" / "index.html").read_text().count(
+        "pip install &#x27;attnlab[models]&#x27;"
+    ) >= 2
 
 
 def tiny(folder, family, words):
@@ -123,7 +173,11 @@ def tiny(folder, family, words):
     from tokenizers.pre_tokenizers import Whitespace
 
     folder = tiny_models.write_folder(folder, *getattr(tiny_models, family)())
-    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, **{word: i + 1 for i, word in enumerate(words.split())}}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        WordLevel(
+            {"[UNK]": 0, **{word: i + 1 for i, word in enumerate(words.split())}}, unk_token="[UNK]"
+        )
+    )
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
     return load(folder)
@@ -133,27 +187,45 @@ def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
     from attnlab.tour.stops import sentence, trained_head
 
     words = "the cat sat on it"
-    models = {"albert-chem": tiny(workplace / "a", "albert", words), "minilm": tiny(workplace / "b", "bert", words)}
+    models = {
+        "albert-chem": tiny(workplace / "a", "albert", words),
+        "minilm": tiny(workplace / "b", "bert", words),
+    }
     monkeypatch.setattr(context.Context, "model", lambda self, name: (models[name], ""))
     monkeypatch.setattr(trained_head, "TEXT", words)
     monkeypatch.setattr(sentence, "SENTENCE", words)
     rows = {row.name: row for row in make_tour("t", only=["trained_head", "sentence"])}
-    assert list(rows) == ["trained_head", *(f"sentence_{name}" for name in ("gathering", "groups", "place", "leaders"))]
+    assert list(rows) == [
+        "trained_head",
+        *(f"sentence_{name}" for name in ("gathering", "groups", "place", "leaders")),
+    ]
     assert rows["trained_head"].verdict in Outcome.__members__ and rows["trained_head"].n == 5
-    assert all(row.verdict in ("right", "not so", "no evidence") for name, row in rows.items() if name != "trained_head")
+    assert all(
+        row.verdict in ("right", "not so", "no evidence")
+        for name, row in rows.items()
+        if name != "trained_head"
+    )
     text = check_page(workplace / "t")
     assert "The honest answer." in text and "untrained weights" in text and text.count("<img") == 2
 
 
-@pytest.mark.parametrize(("is_so", "of_random", "verdict"), [(False, False, "not so"), (False, True, "not so"),
-                                                             (True, True, "no evidence"), (True, False, "right")])
+@pytest.mark.parametrize(
+    ("is_so", "of_random", "verdict"),
+    [
+        (False, False, "not so"),
+        (False, True, "not so"),
+        (True, True, "no evidence"),
+        (True, False, "right"),
+    ],
+)
 def test_what_random_weights_do_as_well_is_no_evidence(is_so, of_random, verdict):
     from attnlab.tour.stops.sentence import judge
 
     assert judge(is_so, [False, of_random]) == judge(is_so, [of_random, False]) == verdict
 
 
-# -------------------------------------------------------------------------------------------------- when something is wrong
+# --------------------------------------------------------------------------------------------------
+# when something is wrong
 
 
 def test_a_contradicted_verdict_is_exit_code_1(workplace, monkeypatch, short):
@@ -166,7 +238,10 @@ def test_a_contradicted_verdict_is_exit_code_1(workplace, monkeypatch, short):
 
     monkeypatch.setattr(theorems, "judge", contradicted)
     assert "hyperplanes_2d: CONTRADICTED." in attnlab("tour", code=1).stderr
-    assert "CONTRADICTED" in check_page(workplace / "tour") and not check_summary(workplace / "tour")[0]["is_ok"]
+    assert (
+        "CONTRADICTED" in check_page(workplace / "tour")
+        and not check_summary(workplace / "tour")[0]["is_ok"]
+    )
 
 
 @pytest.fixture
@@ -215,19 +290,34 @@ def test_all_the_pictures(workplace, no_models):
     assert [row["name"] for row in rows] == [shown.name for shown in PICTURES]
     assert all(row["status"] == "OK" and row["error"] < 1e-6 and row["is_ok"] for row in rows)
     # the one that no run decides before double precision ends
-    assert {row["name"]: row["verdict"] for row in rows if row["verdict"] != "SUPPORTED"} == {"codimension": "UNDECIDED"}
-    assert all(row["limits"] <= 3 for row in rows if row["name"] in ("hyperplanes_2d", "hyperplanes_3d", "codimension"))
+    assert {row["name"]: row["verdict"] for row in rows if row["verdict"] != "SUPPORTED"} == {
+        "codimension": "UNDECIDED"
+    }
+    assert all(
+        row["limits"] <= 3
+        for row in rows
+        if row["name"] in ("hyperplanes_2d", "hyperplanes_3d", "codimension")
+    )
     check_page(workplace / "tour")
 
 
-# ----------------------------------------------------------------------------------------------------- the table in docs/
+# --------------------------------------------------------------------------------------------------
+# the table in docs/
 
 
 def test_the_page_of_the_tour_has_the_table_of_a_whole_tour(from_docs):
     maker = from_docs("make_tour")
     text = maker.PAGE.read_text(encoding="utf-8")
-    assert all(f"| {shown.shows} |" in text for shown in PICTURES) and maker.KEPT.stat().st_size > 20_000
-    assert text.count("| SUPPORTED |") >= 6 and "| CERTIFIED |" in text and "| not so |" in text and "CONTRADICTED |" not in text
+    assert (
+        all(f"| {shown.shows} |" in text for shown in PICTURES)
+        and maker.KEPT.stat().st_size > 20_000
+    )
+    assert (
+        text.count("| SUPPORTED |") >= 6
+        and "| CERTIFIED |" in text
+        and "| not so |" in text
+        and "CONTRADICTED |" not in text
+    )
 
 
 def test_a_tour_that_left_something_out_is_not_written(from_docs):

@@ -1,4 +1,6 @@
-"""What each flag of a member says, checked by what the member does. A member whose flag lies fails with an AssertionError."""
+"""What each flag of a member says, checked by what the member does. A member whose flag lies fails
+with an AssertionError.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def axis_flags(axis: str) -> tuple[str, ...]:
 
 
 def check_member(axis: str, member: Any) -> None:
-    """Fail where a member does not do what its flags say, or what every member of its axis must do."""
+    """Fail where a member does not do what its flags say, or what every member of its axis must
+    do.
+    """
     if axis == "kernel":
         check_weights(member)
     for flag in axis_flags(axis):
@@ -31,10 +35,13 @@ def check_member(axis: str, member: Any) -> None:
 def check_flag(axis: str, member: Any, flag: str) -> None:
     """Fail where one flag of a member lies."""
     declared, found = getattr(member, flag), CHECKS[axis, flag](member)
-    assert declared == found, f"The {AXES[axis].kind} {member.name} says {flag} = {declared}, and behaves as {found}."
+    assert declared == found, (
+        f"The {AXES[axis].kind} {member.name} says {flag} = {declared}, and behaves as {found}."
+    )
 
 
-# ------------------------------------------------------------------------------------------- kernels
+# -------------------------------------------------------------------------------------------
+# kernels
 
 
 def tables_seen(kernel: Any) -> list[np.ndarray]:
@@ -51,18 +58,25 @@ def check_weights(kernel: Any) -> None:
 
 
 def have_rows_of_sum_one(kernel: Any) -> bool:
-    return all((np.abs(kernel.weights(SCORES, seen).sum(axis=-1) - 1) < 1e-12).all() for seen in tables_seen(kernel))
+    return all(
+        (np.abs(kernel.weights(SCORES, seen).sum(axis=-1) - 1) < 1e-12).all()
+        for seen in tables_seen(kernel)
+    )
 
 
 def are_rows_alone(kernel: Any) -> bool:
     """Whether row 0 stays the same, bit for bit, when all other rows of scores change."""
     other = SCORES.copy()
     other[..., 1:, :] += np.random.default_rng(2).normal(size=other[..., 1:, :].shape)
-    return np.array_equal(kernel.weights(other, EVERYTHING)[..., 0, :], kernel.weights(SCORES, EVERYTHING)[..., 0, :])
+    return np.array_equal(
+        kernel.weights(other, EVERYTHING)[..., 0, :], kernel.weights(SCORES, EVERYTHING)[..., 0, :]
+    )
 
 
 def become_hardmax(kernel: Any) -> bool:
-    """Whether large scores give equal weights to the best that a row sees, of which row 1 has two, and 0 to others."""
+    """Whether large scores give equal weights to the best that a row sees, of which row 1 has two,
+    and 0 to others.
+    """
     scores = 40.0 * np.array([[9, 1, 2], [5, 5, 0], [7, 3, 6.0]])
     hard = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0]])
     with np.errstate(over="ignore"):
@@ -77,7 +91,11 @@ def become_hardmax(kernel: Any) -> bool:
 
 
 def are_negative(kernel: Any) -> bool:
-    return any((kernel.weights(size * SCORES, seen) < 0).any() for size in (0.1, 1.0, 5.0) for seen in tables_seen(kernel))
+    return any(
+        (kernel.weights(size * SCORES, seen) < 0).any()
+        for size in (0.1, 1.0, 5.0)
+        for seen in tables_seen(kernel)
+    )
 
 
 def are_softmax(kernel: Any) -> bool:
@@ -85,7 +103,10 @@ def are_softmax(kernel: Any) -> bool:
         weights = np.where(seen, np.exp(SCORES), 0.0)
         return weights / weights.sum(axis=-1, keepdims=True)
 
-    return all(np.allclose(kernel.weights(SCORES, seen), softmax(seen), rtol=1e-12, atol=0) for seen in tables_seen(kernel))
+    return all(
+        np.allclose(kernel.weights(SCORES, seen), softmax(seen), rtol=1e-12, atol=0)
+        for seen in tables_seen(kernel)
+    )
 
 
 def are_exponential(kernel: Any) -> bool:
@@ -93,13 +114,18 @@ def are_exponential(kernel: Any) -> bool:
     for seen in tables_seen(kernel):
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = np.log(kernel.weights(SCORES, seen)) - SCORES
-        if not all(np.ptp(row[sees]) < 1e-11 for row, sees in zip(apart.reshape(-1, N), seen.reshape(-1, N), strict=True)):
+        if not all(
+            np.ptp(row[sees]) < 1e-11
+            for row, sees in zip(apart.reshape(-1, N), seen.reshape(-1, N), strict=True)
+        ):
             return False
     return True
 
 
 def can_scale(kernel: Any) -> bool:
-    """Whether there is a function scaled_weights; what it gives must then be the weights of the scores times the factor."""
+    """Whether there is a function scaled_weights; what it gives must then be the weights of the
+    scores times the factor.
+    """
     if not hasattr(kernel, "scaled_weights"):
         return False
     for seen in tables_seen(kernel):
@@ -110,7 +136,8 @@ def can_scale(kernel: Any) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------------------- other axes
+# ------------------------------------------------------------------------------------------- other
+# axes
 
 
 def leave_everything(space: Any) -> bool:
@@ -120,8 +147,14 @@ def leave_everything(space: Any) -> bool:
         checked = space.check(TOKENS.copy())
     except ValueError:
         return False
-    return all(np.array_equal(one, other) for one, other in
-               ((checked, TOKENS), (space.project(TOKENS, velocity), velocity), (space.retract(TOKENS), TOKENS)))
+    return all(
+        np.array_equal(one, other)
+        for one, other in (
+            (checked, TOKENS),
+            (space.project(TOKENS, velocity), velocity),
+            (space.retract(TOKENS), TOKENS),
+        )
+    )
 
 
 def is_sphere(space: Any) -> bool:
@@ -135,7 +168,12 @@ def is_sphere(space: Any) -> bool:
 
 def is_inner_product(scores: Any) -> bool:
     queries, keys = np.random.default_rng(4).normal(size=(2, 2, N, D))
-    return np.allclose(scores.compare(queries, keys), np.einsum("hid,hjd->hij", queries, keys), rtol=1e-13, atol=1e-14)
+    return np.allclose(
+        scores.compare(queries, keys),
+        np.einsum("hid,hjd->hij", queries, keys),
+        rtol=1e-13,
+        atol=1e-14,
+    )
 
 
 def is_identity(member: Any) -> bool:
@@ -163,11 +201,16 @@ CHECKS: dict[tuple[str, str], Callable[[Any], bool]] = {
     ("write", "is_identity"): is_identity,
     ("speed", "is_constant"): lambda speed: all(speed(t) == 1.0 for t in (0.0, 0.3, 2.0)),
     ("feedforward", "is_none"): moves_nothing,
-    ("noise", "is_none"): lambda noise: not noise.increment(np.random.default_rng(7), TOKENS, 0.1).any(),
+    ("noise", "is_none"): lambda noise: (
+        not noise.increment(np.random.default_rng(7), TOKENS, 0.1).any()
+    ),
 }
 """{(axis, flag): what a member does: True where the flag must be True}."""
 
 UNCHECKED = {
-    ("feedforward", "acts_on_z"): "It says in which equation the function stands. Any function of (n, d) may stand in either.",
+    (
+        "feedforward",
+        "acts_on_z",
+    ): "It says in which equation the function stands. Any function of (n, d) may stand in either.",
 }
 """{(axis, flag): why no behaviour of the member alone can contradict it}."""

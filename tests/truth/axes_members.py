@@ -1,4 +1,6 @@
-"""What the tests of the axes share: members of their own, small equations and starts, and the words of every member."""
+"""What the tests of the axes share: members of their own, small equations and starts, and the words
+of every member.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from attnlab.axes.members import AXES
 
 @al.kernels.register("test_linear")
 class Linear:
-    """P_ij = (1 + tanh(s_ij / width)) / (tokens seen): a member of the tests, which every test must pick up."""
+    """P_ij = (1 + tanh(s_ij / width)) / (tokens seen): a member of the tests, which every test must
+    pick up.
+    """
 
     rows_sum_to_one, is_row_local, hardens = False, True, False
 
@@ -23,7 +27,9 @@ class Linear:
         self.width = width
 
     def weights(self, scores, seen):
-        return np.where(seen, 1 + np.tanh(scores / self.width), 0.0) / seen.sum(axis=-1, keepdims=True)
+        return np.where(seen, 1 + np.tanh(scores / self.width), 0.0) / seen.sum(
+            axis=-1, keepdims=True
+        )
 
 
 @al.kernels.register("test_signed")
@@ -48,7 +54,9 @@ class Part:
 
 @al.noises.register("test_path")
 class GivenPath:
-    """The increments of a Brownian path that is given on the finest grid, so that coarser steps see the same path."""
+    """The increments of a Brownian path that is given on the finest grid, so that coarser steps see
+    the same path.
+    """
 
     def __init__(self, path: object = None, dt: float = 1.0):
         self.path, self.dt, self.at = path, dt, 0
@@ -63,19 +71,33 @@ class GivenPath:
 
 N, D = 7, 3
 rng = np.random.default_rng(5)
-WEIGHTS = al.Weights(Q=rng.normal(size=(2, D, D)) / 2, K=rng.normal(size=(2, D, D)) / 2, V=rng.normal(size=(2, D, D)) / 2)
+WEIGHTS = al.Weights(
+    Q=rng.normal(size=(2, D, D)) / 2,
+    K=rng.normal(size=(2, D, D)) / 2,
+    V=rng.normal(size=(2, D, D)) / 2,
+)
 SCORES = rng.normal(size=(2, N, N)) * 2
 
 
 def word(name, n=N):
-    """The word of a member for n tokens: its name, or a table where it cannot be made of the name alone."""
-    parameters = {"window": {"width": 2}, "given": {"table": np.tri(n, k=2, dtype=int).tolist()}, "brownian": {"kappa": 4.0}}
+    """The word of a member for n tokens: its name, or a table where it cannot be made of the name
+    alone.
+    """
+    parameters = {
+        "window": {"width": 2},
+        "given": {"table": np.tri(n, k=2, dtype=int).tolist()},
+        "brownian": {"kappa": 4.0},
+    }
     return {"name": name, **parameters[name]} if name in parameters else name
 
 
 def make(axis, name):
-    """The member of this name. The path of test_path is one unit per step: left out, it is no noise at all."""
-    return GivenPath(np.ones((9, N, D)), 0.1) if name == "test_path" else AXES[axis].make(word(name))
+    """The member of this name. The path of test_path is one unit per step: left out, it is no noise
+    at all.
+    """
+    return (
+        GivenPath(np.ones((9, N, D)), 0.1) if name == "test_path" else AXES[axis].make(word(name))
+    )
 
 
 def start(geometry="euclidean", seed=0, n=N):
@@ -84,28 +106,42 @@ def start(geometry="euclidean", seed=0, n=N):
 
 
 def refusal(**axes):
-    """What is said where the members of these words do not go together, which must name two of them; "" where they do."""
+    """What is said where the members of these words do not go together, which must name two of
+    them; "" where they do.
+    """
     try:
         al.Dynamics.of(WEIGHTS, **axes)
     except ValueError as problem:
-        message, names = str(problem), {value["name"] if isinstance(value, dict) else value for value in axes.values()}
+        message, names = (
+            str(problem),
+            {value["name"] if isinstance(value, dict) else value for value in axes.values()},
+        )
         named = [name for name in names if f'"{name}"' in message]
-        assert message.endswith(".") and len(named) >= 2, f"names only {named} of {sorted(names)}: {message}"
+        assert message.endswith(".") and len(named) >= 2, (
+            f"names only {named} of {sorted(names)}: {message}"
+        )
         return message
     return ""
 
 
 def together(**axes):
-    """The equation of these words, or a skip where they do not go together, which one sentence says."""
+    """The equation of these words, or a skip where they do not go together, which one sentence
+    says.
+    """
     if message := refusal(**axes):
         pytest.skip(message)
     return al.Dynamics.of(WEIGHTS, **axes)
 
 
 def loop_velocity(dynamics, x, t=0.0):
-    """x' (n, d) in the frame x by a double loop over tokens, with nothing but the functions of the members."""
+    """x' (n, d) in the frame x by a double loop over tokens, with nothing but the functions of the
+    members.
+    """
     read, out = dynamics.read(x), np.zeros_like(x)
-    queries, keys = (np.stack([read @ matrix.T for matrix in matrices]) for matrices in (dynamics.weights.Q, dynamics.weights.K))
+    queries, keys = (
+        np.stack([read @ matrix.T for matrix in matrices])
+        for matrices in (dynamics.weights.Q, dynamics.weights.K)
+    )
     scores = dynamics.beta * dynamics.scores.compare(queries, keys)
     P = dynamics.kernel.weights(scores, np.broadcast_to(dynamics.mask.seen(len(x)), scores.shape))
     for i in range(len(x)):
@@ -125,14 +161,18 @@ def grow(t):
 
 
 def loop_velocity_z(dynamics, z, t):
-    """z' (n, d) for WEIGHTS: d/dt of e^{-tW} x by loop_velocity, and then the part that acts on z."""
+    """z' (n, d) for WEIGHTS: d/dt of e^{-tW} x by loop_velocity, and then the part that acts on
+    z.
+    """
     x = z @ grow(t).T
     velocity = (loop_velocity(dynamics, x, t) - x @ WEIGHTS.V.sum(axis=0).T) @ grow(-t).T
     return dynamics.feedforward(velocity, t) if dynamics.feedforward.acts_on_z else velocity
 
 
 NAMES = {axis: list(registry) for axis, registry in AXES.items()}
-"""{axis: names}, with those of the tests. Other tests must not see these: they are there only while these files are tested."""
+"""{axis: names}, with those of the tests. Other tests must not see these: they are there only while
+these files are tested.
+"""
 
 PRODUCTS = list(itertools.product(NAMES["kernel"], NAMES["mask"], NAMES["geometry"]))
 OWN = (("kernel", Linear), ("kernel", Signed), ("feedforward", Part), ("noise", GivenPath))

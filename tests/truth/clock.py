@@ -1,7 +1,9 @@
-"""For tests that need a clock. The least of a few times counts: other programs make work slower, and nothing makes it faster.
+"""For tests that need a clock. The least of a few times counts: other programs make work slower,
+and nothing makes it faster.
 
-No test may depend on the speed of the machine. A test that must see that work ends early compares with SOON, which is far above
-what an idle machine takes and far below what the work would take to its end.
+No test may depend on the speed of the machine. A test that must see that work ends early compares
+with SOON, which is far above what an idle machine takes and far below what the work would take to
+its end.
 """
 
 from __future__ import annotations
@@ -14,14 +16,20 @@ from pathlib import Path
 TRIES = 3
 
 SOON = 10.0
-"""Seconds within which work that is told to stop has stopped, on a machine that is slow and busy. An idle one takes 0.2 to 1."""
+"""Seconds within which work that is told to stop has stopped, on a machine that is slow and busy.
+An idle one takes 0.2 to 1.
+"""
 
 PATIENCE = 300.0
-"""Seconds that a test waits for what is certain to happen, and happens in milliseconds on an idle machine."""
+"""Seconds that a test waits for what is certain to happen, and happens in milliseconds on an idle
+machine.
+"""
 
 
 def least_seconds(measure: Callable[[], float], enough: float, tries: int = TRIES) -> float:
-    """The least of what `measure` returns, which is asked again, at most three times, until it is below `enough`."""
+    """The least of what `measure` returns, which is asked again, at most three times, until it is
+    below `enough`.
+    """
     least = float("inf")
     for _ in range(tries):
         least = min(least, measure())
@@ -30,8 +38,12 @@ def least_seconds(measure: Callable[[], float], enough: float, tries: int = TRIE
     return least
 
 
-def seconds_of(function: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> float:
-    """How long a call takes, on the clock of the wall or, with time.process_time, on that of the processor."""
+def seconds_of(
+    function: Callable[[], object], clock: Callable[[], float] = time.monotonic
+) -> float:
+    """How long a call takes, on the clock of the wall or, with time.process_time, on that of the
+    processor.
+    """
     began = clock()
     function()
     return clock() - began
@@ -51,9 +63,11 @@ def wait_until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
 
 
 def wait_until_at_work(process: int, seconds: float) -> None:
-    """Wait until a process, which never ends by itself, has used so many more seconds of processors, however long that takes."""
+    """Wait until a process, which never ends by itself, has used so many more seconds of
+    processors, however long that takes.
+    """
     stat = Path(f"/proc/{process}/stat")
-    if not stat.exists():                                   # only Linux tells
+    if not stat.exists():  # only Linux tells
         time.sleep(seconds)
         return
 

@@ -8,7 +8,9 @@ from attnlab.cli import app
 
 
 def attnlab(*arguments, code=0):
-    """What the command line answers; the exit code must be `code`, and nothing may have gone wrong in it."""
+    """What the command line answers; the exit code must be `code`, and nothing may have gone wrong
+    in it.
+    """
     result = CliRunner().invoke(app(), [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -17,7 +19,9 @@ def attnlab(*arguments, code=0):
 
 
 def refused(*arguments, code=2) -> str:
-    """The one sentence on standard error with which the command line refuses; standard output stays empty."""
+    """The one sentence on standard error with which the command line refuses; standard output stays
+    empty.
+    """
     result = attnlab(*arguments, code=code)
     assert result.stdout == ""
     message = result.stderr.strip()

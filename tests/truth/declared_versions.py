@@ -14,9 +14,14 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
 def requirements(*extras: str) -> list[Requirement]:
-    """What attnlab asks for with these extras. An extra that asks for another extra of attnlab gets what that one asks for."""
+    """What attnlab asks for with these extras. An extra that asks for another extra of attnlab gets
+    what that one asks for.
+    """
     found: dict[str, Requirement] = {}
-    lines = [*PROJECT["project"]["dependencies"], *(line for name in extras for line in EXTRAS[name])]
+    lines = [
+        *PROJECT["project"]["dependencies"],
+        *(line for name in extras for line in EXTRAS[name]),
+    ]
     for asked in map(Requirement, lines):
         for one in requirements(*asked.extras) if asked.name == "attnlab" else [asked]:
             found[str(one)] = one

@@ -1,4 +1,6 @@
-"""What every page with viewers must be: exactly our one script, which its policy names, and a place for each viewer."""
+"""What every page with viewers must be: exactly our one script, which its policy names, and a place
+for each viewer.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,20 @@ def check_viewers(text: str) -> dict[str, dict[str, Any]]:
         assert scripts == [] and "Content-Security-Policy" not in text
         return {}
     (data_kind, data), (packed_kind, packed), (kind, loader) = scripts
-    assert data_kind == ' type="application/json" id="attnlab-payloads"' and kind == "" and loader == read_loader()
+    assert (
+        data_kind == ' type="application/json" id="attnlab-payloads"'
+        and kind == ""
+        and loader == read_loader()
+    )
     assert packed_kind == ' type="text/plain" id="attnlab-script"'
     script = zlib.decompress(base64.b64decode(packed)).decode()
     assert script == join_page("embed_main.js")
     policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)[1]
-    digests = {base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (loader, script)}
+    digests = {
+        base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (loader, script)
+    }
     assert set(re.findall(r"'sha256-([^']+)'", policy)) == digests and "unsafe" not in policy
     payloads: dict[str, dict[str, Any]] = json.loads(data)
     assert sorted(payloads) == sorted(places) and len(set(places)) == len(places)
-    assert not re.search(r"\son\w+=", re.sub(SCRIPTS, "", text))                          # no handlers inside of tags
+    assert not re.search(r"\son\w+=", re.sub(SCRIPTS, "", text))  # no handlers inside of tags
     return payloads

@@ -1,4 +1,6 @@
-"""The exercises of docs/exercises.md: their texts, their links as Specs, and the answers they give."""
+"""The exercises of docs/exercises.md: their texts, their links as Specs, and the answers they
+give.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def value_of(text: str) -> Any:
 
 
 def spec_of(fragment: str) -> al.Spec:
-    """The Spec of a fragment: a preset and what is changed in it. tests/browser compares it with what the page reads."""
+    """The Spec of a fragment: a preset and what is changed in it. tests/browser compares it with
+    what the page reads.
+    """
     entries = [part.split("=") for part in unescape(fragment).split("&")]
     assert entries[0][0] == "preset"
     table = copy.deepcopy(presets[entries[0][1]].spec.to_dict())
@@ -46,8 +50,13 @@ def spec_of(fragment: str) -> al.Spec:
 
 def exercises() -> dict[int, str]:
     """{number: text}"""
-    return {int(number): text for number, _, text in SECTION.findall(PAGE.read_text(encoding="utf-8"))}
+    return {
+        int(number): text for number, _, text in SECTION.findall(PAGE.read_text(encoding="utf-8"))
+    }
 
 
-QUESTIONS = [(number, fragment, int(answer)) for number, text in exercises().items()
-             for fragment, answer in zip(LINK.findall(text), ANSWER.findall(text), strict=True)]
+QUESTIONS = [
+    (number, fragment, int(answer))
+    for number, text in exercises().items()
+    for fragment, answer in zip(LINK.findall(text), ANSWER.findall(text), strict=True)
+]

@@ -1,8 +1,9 @@
-"""More independent truth: every variant of the equation in 80-bit arithmetic, and eigen-coordinates from 40 digits.
+"""More independent truth: every variant of the equation in 80-bit arithmetic, and eigen-coordinates
+from 40 digits.
 
-Formulas are written from the paper; nothing here uses attnlab. `follow` is the extrapolation method of `helpers` with a
-tolerance for each coordinate, `EigenFlow` the flow in eigen-coordinates of V, in which a coordinate
-that grows slowly does not drown in the rounding of those that grow fast.
+Formulas are written from the paper; nothing here uses attnlab. `follow` is the extrapolation method
+of `helpers` with a tolerance for each coordinate, `EigenFlow` the flow in eigen-coordinates of V,
+in which a coordinate that grows slowly does not drown in the rounding of those that grow fast.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from helpers import LONG, SEQUENCE, extrapolate
 
 
 def long_attention(Q, K, x, *, beta=1.0, kernel="softmax", mask="full", score_error=0):
-    """P (n, n) of one head in 80 bit; Q, K (k, d). score_error (n, n) is a relative change of every score."""
+    """P (n, n) of one head in 80 bit; Q, K (k, d). score_error (n, n) is a relative change of every
+    score.
+    """
     n = len(x)
     s = LONG(beta) * ((x @ Q.T) @ (x @ K.T).T) * (1 + score_error)
     seen = np.tri(n, dtype=bool) if mask == "causal" else np.ones((n, n), dtype=bool)
@@ -32,7 +35,9 @@ def heads(*arrays):
 
 
 def long_field(Q, K, V, *, geometry="euclidean", **options):
-    """x -> x' in 80 bit, for every kernel, mask and geometry; options are those of long_attention."""
+    """x -> x' in 80 bit, for every kernel, mask and geometry; options are those of
+    long_attention.
+    """
     Q, K, V = heads(Q, K, V)
 
     def velocity(x):
@@ -64,11 +69,15 @@ ACTIVATIONS = {"identity": lambda u: u, "tanh": np.tanh, "relu": lambda u: np.ma
 
 
 def feedforward_path(Q, K, V, x0, times, *, sigma, W=None, bias=None, bias_outside=None, **options):
-    """z (T, n, d) of z_i' = W sigma(V sum_j P_ij (z_j - z_i) + bias) + bias_outside: time is one token more, 1 its velocity."""
+    """z (T, n, d) of z_i' = W sigma(V sum_j P_ij (z_j - z_i) + bias) + bias_outside: time is one
+    token more, 1 its velocity.
+    """
     Q, K, V = (np.asarray(a, LONG) for a in (Q, K, V))
     d = len(V)
     W = np.eye(d, dtype=LONG) if W is None else np.asarray(W, LONG)
-    inside, outside = (np.zeros(d, LONG) if b is None else np.asarray(b, LONG) for b in (bias, bias_outside))
+    inside, outside = (
+        np.zeros(d, LONG) if b is None else np.asarray(b, LONG) for b in (bias, bias_outside)
+    )
 
     def velocity(both):
         z, t = both[:-1], both[-1, 0]
@@ -88,7 +97,8 @@ def truth(Q, K, V, x0, times, **options):
 
 
 def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01, is_rounded=False):
-    """As helpers.extrapolate, but every coordinate is accurate relative to its own largest token: (T, n, d) in 80 bit.
+    """As helpers.extrapolate, but every coordinate is accurate relative to its own largest token:
+    (T, n, d) in 80 bit.
 
     is_rounded: the state is rounded to double after every step.
     """
@@ -98,7 +108,9 @@ def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01, is_rounded=Fal
         while t < target:
             step = min(h, target - t)
             after, gap = _step(velocity, y, step)
-            error = (gap / (LONG(tolerance) * np.abs(after).max(axis=0) + np.finfo(LONG).tiny)).max()
+            error = (
+                gap / (LONG(tolerance) * np.abs(after).max(axis=0) + np.finfo(LONG).tiny)
+            ).max()
             if error <= 1.0:
                 y, t = after.astype(float).astype(LONG) if is_rounded else after, t + step
                 if step == h or error > 1e-3:
@@ -111,7 +123,9 @@ def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01, is_rounded=Fal
 
 
 def _step(velocity, y, h):
-    """Gragg's midpoint rule extrapolated in the squared substep: (the end, the error of each coordinate (d,))."""
+    """Gragg's midpoint rule extrapolated in the squared substep: (the end, the error of each
+    coordinate (d,)).
+    """
     start, row = velocity(y), []
     for m, count in enumerate(SEQUENCE):
         substep = h / count
@@ -128,13 +142,16 @@ def _step(velocity, y, h):
 
 def to_long(matrix):
     """An mpmath matrix in 80 bit."""
-    return np.array([[LONG(mp.nstr(matrix[i, j], 25)) for j in range(matrix.cols)] for i in range(matrix.rows)])
+    return np.array(
+        [[LONG(mp.nstr(matrix[i, j], 25)) for j in range(matrix.cols)] for i in range(matrix.rows)]
+    )
 
 
 class EigenFlow:
-    """One head, V symmetric, Q = K = I: the flow in eigen-coordinates of V, which are found in 40 digits.
+    """One head, V symmetric, Q = K = I: the flow in eigen-coordinates of V, which are found in 40
+    digits.
 
-        x = basis y,     y_i' = sum_j P_ij diag(values) y_j,     z = basis (e^{-t values} y)
+    x = basis y,     y_i' = sum_j P_ij diag(values) y_j,     z = basis (e^{-t values} y)
     """
 
     def __init__(self, V):
@@ -145,14 +162,24 @@ class EigenFlow:
     def run(self, x0, times, *, in_double=None):
         """The flow at the times: afterwards y, x, z and eigen_z are (T, n, d).
 
-        in_double=seed: what double precision may make of it. Tokens are rounded to double after every step, and every score is
-        wrong by (d + 1) 2^-53 of itself, the bound for an inner product of d numbers, with random signs.
+        in_double=seed: what double precision may make of it. Tokens are rounded to double after
+        every step, and every score is wrong by (d + 1) 2^-53 of itself, the bound for an inner
+        product of d numbers, with random signs.
         """
-        y0, eye, options = np.asarray(x0, LONG) @ self.basis, np.eye(len(self.values), dtype=LONG), {}
+        y0, eye, options = (
+            np.asarray(x0, LONG) @ self.basis,
+            np.eye(len(self.values), dtype=LONG),
+            {},
+        )
         if in_double is not None:
             signs = np.random.default_rng(in_double).choice([-1, 1], (len(x0), len(x0)))
             options["score_error"] = LONG(2) ** -53 * (y0.shape[1] + 1) * signs
-        self.y = follow(long_field(eye, eye, np.diag(self.values), **options), y0, times, is_rounded=in_double is not None)
+        self.y = follow(
+            long_field(eye, eye, np.diag(self.values), **options),
+            y0,
+            times,
+            is_rounded=in_double is not None,
+        )
         self.times = np.asarray(times, LONG)[:, None, None]
         return self
 

@@ -29,13 +29,18 @@ def hand_made(kind: str = "plain") -> Trajectory:
         more["frame"] = "z"
     elif kind == "batch":
         shape = (2, 3, n, d)
-        more |= {"status": np.array([Status.OK, Status.STALLED], dtype=object), "error": np.array([1e-9, np.nan])}
+        more |= {
+            "status": np.array([Status.OK, Status.STALLED], dtype=object),
+            "error": np.array([1e-9, np.nan]),
+        }
     elif kind == "sphere":
         dynamics["geometry"] = "sphere"
     elif kind == "layers":
         dynamics["dt"] = 0.1
     elif kind == "feedforward":
-        dynamics["feedforward"] = FeedForward(W=rng.standard_normal((d, d)), sigma="tanh", bias=np.ones(d))
+        dynamics["feedforward"] = FeedForward(
+            W=rng.standard_normal((d, d)), sigma="tanh", bias=np.ones(d)
+        )
     elif kind == "huge":
         more["log_scale"] = np.array([0.0, 300.0, 900.0])
         weights = {"V": np.eye(d)}
@@ -43,7 +48,12 @@ def hand_made(kind: str = "plain") -> Trajectory:
         numbers = rng.standard_normal((3, 2))
         counted = {"steps": np.int64(12), "evaluations": 84, "seconds": 0.1}
         more |= {
-            "observed": {"real": numbers[:, 0], "complex": numbers + 1j * np.inf, "yes": numbers > 0, "counts": np.arange(7)},
+            "observed": {
+                "real": numbers[:, 0],
+                "complex": numbers + 1j * np.inf,
+                "yes": numbers > 0,
+                "counts": np.arange(7),
+            },
             "spec": POLYTOPE,
             "error": 1.25e-9,
             "stats": {**counted, "path": "tiled", "each": np.arange(3), "more": {"a": [1, 2.5]}},
@@ -52,8 +62,16 @@ def hand_made(kind: str = "plain") -> Trajectory:
     if kind == "batch":
         states[1, 2:] = np.nan
     log_scale = more.pop("log_scale", np.zeros(shape[:-2]))
-    solve = Solve(t_end=1.0, times=np.linspace(0, 1, 5), rtol=1e-7, layers=10 if kind == "layers" else None, max_steps=99)
-    return Trajectory(Dynamics(Weights(**weights), **dynamics), solve, times, states, log_scale=log_scale, **more)
+    solve = Solve(
+        t_end=1.0,
+        times=np.linspace(0, 1, 5),
+        rtol=1e-7,
+        layers=10 if kind == "layers" else None,
+        max_steps=99,
+    )
+    return Trajectory(
+        Dynamics(Weights(**weights), **dynamics), solve, times, states, log_scale=log_scale, **more
+    )
 
 
 KINDS = ("plain", "factored", "batch", "sphere", "layers", "feedforward", "huge", "observed")

@@ -1,4 +1,6 @@
-"""Random systems with several heads, V_h = v_h I, for the tests of their limits; and a plain simulation of them."""
+"""Random systems with several heads, V_h = v_h I, for the tests of their limits; and a plain
+simulation of them.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,18 @@ class HeadSystem(NamedTuple):
     @property
     def weights(self) -> al.Weights:
         h, d = len(self.v), len(self.M[0])
-        return al.Weights(Q=np.tile(np.eye(d), (h, 1, 1)), K=self.M, V=self.v[:, None, None] * np.eye(d))
+        return al.Weights(
+            Q=np.tile(np.eye(d), (h, 1, 1)), K=self.M, V=self.v[:, None, None] * np.eye(d)
+        )
 
     def limit(self, **more) -> Limit:
         return al.limit(self.weights, self.x0, **more)
 
 
 def draw_heads(seed: int) -> HeadSystem:
-    """n = 6..20, d = 2, 3, two to six heads; scores positive definite or uniform in [-1, 1], v_h equal or not."""
+    """n = 6..20, d = 2, 3, two to six heads; scores positive definite or uniform in [-1, 1], v_h
+    equal or not.
+    """
     rng = np.random.default_rng([24, seed])
     n, d, h = int(rng.integers(6, 21)), int(rng.integers(2, 4)), int(rng.integers(2, 7))
     if seed % 2:
@@ -45,7 +51,9 @@ def velocity(system: HeadSystem, x: np.ndarray) -> np.ndarray:
         for i in range(len(x)):
             scores = [float(x[i] @ M @ x[j]) for j in range(len(x))]
             weights = [np.exp(score - max(scores)) for score in scores]
-            out[i] += v * sum(weight * one for weight, one in zip(weights, x, strict=True)) / sum(weights)
+            out[i] += (
+                v * sum(weight * one for weight, one in zip(weights, x, strict=True)) / sum(weights)
+            )
     return out
 
 
@@ -54,13 +62,21 @@ def rescaled_by_loops(system: HeadSystem, t_end: float) -> np.ndarray:
     from scipy.integrate import solve_ivp
 
     shape = system.x0.shape
-    found = solve_ivp(lambda t, x: velocity(system, x.reshape(shape)).ravel(), (0.0, t_end), system.x0.ravel(), method="DOP853",
-                      rtol=1e-11, atol=1e-13)
+    found = solve_ivp(
+        lambda t, x: velocity(system, x.reshape(shape)).ravel(),
+        (0.0, t_end),
+        system.x0.ravel(),
+        method="DOP853",
+        rtol=1e-11,
+        atol=1e-13,
+    )
     return found.y[:, -1].reshape(shape) * np.exp(-system.v.sum() * t_end)
 
 
 def by_heads(limit: Limit, order: np.ndarray) -> np.ndarray:
-    """head_leaders of a Limit whose token i is token order[i] of another one, in the numbers of that one."""
+    """head_leaders of a Limit whose token i is token order[i] of another one, in the numbers of
+    that one.
+    """
     back = np.argsort(order)
     named = limit.head_leaders[:, back]
     return np.where(named >= 0, order[named], -1)

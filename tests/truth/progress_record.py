@@ -13,7 +13,9 @@ from attnlab.progress import Progress
 
 @dataclass
 class Record:
-    """What a function heard; `wrong` are reports, of any part, that go back or leave [0, 1], or whose words are no words."""
+    """What a function heard; `wrong` are reports, of any part, that go back or leave [0, 1], or
+    whose words are no words.
+    """
 
     fractions: list[float] = field(default_factory=list)
     words: list[str] = field(default_factory=list)

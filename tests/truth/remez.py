@@ -1,7 +1,9 @@
-"""How the coefficients of engine/exp2.py were made: the minimax polynomial of 2^r for the relative error.
+"""How the coefficients of engine/exp2.py were made: the minimax polynomial of 2^r for the relative
+error.
 
-Run `python tests/truth/remez.py` to print them again. Remez exchange with 60 digits: find p of degree 6 with
-p(r) = 2^r (1 + e(r)), |e| smallest on [-1/32, 1/32]; e then equioscillates at 8 points.
+Run `python tests/truth/remez.py` to print them again. Remez exchange with 60 digits: find p of
+degree 6 with p(r) = 2^r (1 + e(r)), |e| smallest on [-1/32, 1/32]; e then equioscillates at 8
+points.
 """
 
 import mpmath as mp
@@ -33,11 +35,14 @@ def minimax_exp2(degree: int) -> tuple[list, mp.mpf]:
 
 def _extrema(error, nodes):
     """One extremum of `error` in each interval between its sign changes, the ends included."""
-    zeros = [mp.findroot(error, (a, b), solver="anderson", tol=1e-50) for a, b in zip(nodes, nodes[1:], strict=False)]
+    zeros = [
+        mp.findroot(error, (a, b), solver="anderson", tol=1e-50)
+        for a, b in zip(nodes, nodes[1:], strict=False)
+    ]
     edges = [-HALF_WIDTH, *zeros, HALF_WIDTH]
     extrema = []
     for a, b in zip(edges, edges[1:], strict=False):
-        for _ in range(120):                        # golden-section search for the largest |error|
+        for _ in range(120):  # golden-section search for the largest |error|
             c, e = a + (b - a) * mp.mpf("0.381966"), a + (b - a) * mp.mpf("0.618034")
             if abs(error(c)) > abs(error(e)):
                 b = e

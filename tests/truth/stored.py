@@ -10,7 +10,9 @@ import xarray
 
 from attnlab.store.packing import kinds
 
-SAMPLES = {f"{kind}: {name}": thing for kind in kinds for name, thing in kinds[kind].samples().items()}
+SAMPLES = {
+    f"{kind}: {name}": thing for kind in kinds for name, thing in kinds[kind].samples().items()
+}
 
 
 def difference(one: Any, other: Any, place: str = "") -> str:
@@ -18,21 +20,43 @@ def difference(one: Any, other: Any, place: str = "") -> str:
     if type(one) is not type(other):
         return f"{place}: {type(one).__name__} and {type(other).__name__}"
     if isinstance(one, xarray.Dataset):
-        parts = [(name, one.variables[name], other.variables[name]) for name in one.variables if name in other.variables]
+        parts = [
+            (name, one.variables[name], other.variables[name])
+            for name in one.variables
+            if name in other.variables
+        ]
         if list(one.data_vars) != list(other.data_vars) or list(one.coords) != list(other.coords):
             return f"{place}: {list(one.variables)} and {list(other.variables)}"
-        pairs = [(f".{name}", (a.dims, a.values, dict(a.attrs)), (b.dims, b.values, dict(b.attrs))) for name, a, b in parts]
+        pairs = [
+            (f".{name}", (a.dims, a.values, dict(a.attrs)), (b.dims, b.values, dict(b.attrs)))
+            for name, a, b in parts
+        ]
         pairs.append((".attrs", dict(one.attrs), dict(other.attrs)))
     elif type(one).__name__ == "DataFrame":
-        pairs = [(".columns", list(one.columns), list(other.columns)), (".types", list(one.dtypes), list(other.dtypes)),
-                 (".index", list(one.index), list(other.index)), (".attrs", dict(one.attrs), dict(other.attrs))]
-        pairs += [(f".{name}", one[name].tolist(), other[name].tolist()) for name in one.columns if name in other.columns]
+        pairs = [
+            (".columns", list(one.columns), list(other.columns)),
+            (".types", list(one.dtypes), list(other.dtypes)),
+            (".index", list(one.index), list(other.index)),
+            (".attrs", dict(one.attrs), dict(other.attrs)),
+        ]
+        pairs += [
+            (f".{name}", one[name].tolist(), other[name].tolist())
+            for name in one.columns
+            if name in other.columns
+        ]
     elif is_dataclass(one):
-        pairs = [(f".{field.name}", getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
+        pairs = [
+            (f".{field.name}", getattr(one, field.name), getattr(other, field.name))
+            for field in fields(one)
+        ]
     elif isinstance(one, np.ndarray):
         if (one.dtype, one.shape) != (other.dtype, other.shape):
             return f"{place}: {one.dtype} {one.shape} and {other.dtype} {other.shape}"
-        is_same = one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+        is_same = (
+            one.tolist() == other.tolist()
+            if one.dtype == object
+            else one.tobytes() == other.tobytes()
+        )
         return "" if is_same else f"{place}: other entries"
     elif isinstance(one, dict):
         if list(one) != list(other):
@@ -44,5 +68,9 @@ def difference(one: Any, other: Any, place: str = "") -> str:
         pairs = [(f"[{i}]", a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
         pairs += [(".openings", one.openings, other.openings)] if hasattr(one, "openings") else []
     else:
-        return "" if one == other or one != one and other != other else f"{place}: {one!r} and {other!r}"
+        return (
+            ""
+            if one == other or one != one and other != other
+            else f"{place}: {one!r} and {other!r}"
+        )
     return next((found for name, a, b in pairs if (found := difference(a, b, place + name))), "")

@@ -8,8 +8,12 @@ import itertools
 import attnlab as al
 from attnlab.sweep import Rows
 
-BASE = {"weights": {"family": "identity"}, "dynamics": {"geometry": "sphere"},
-        "start": {"law": "sphere", "n": 5, "d": 3}, "solve": {"t_end": 3.0, "saves": 7}}
+BASE = {
+    "weights": {"family": "identity"},
+    "dynamics": {"geometry": "sphere"},
+    "start": {"law": "sphere", "n": 5, "d": 3},
+    "solve": {"t_end": 3.0, "saves": 7},
+}
 SPREAD = {"spread": {"observable": "diameter"}}
 TINY = {"base": BASE, "axes": {"dynamics.beta": [0.5, 2.0]}, "seeds": 3, "numbers": SPREAD}
 
@@ -20,7 +24,9 @@ def changed(data, **more):
 
 
 def specs_by_loops(data):
-    """{values of the axes: Spec} of a sweep without zipped axes and exclusions, each written out by hand."""
+    """{values of the axes: Spec} of a sweep without zipped axes and exclusions, each written out by
+    hand.
+    """
     axes = dict(data.get("axes", {}))
     if "seeds" in data:
         axes["start.rng"] = list(range(data["seeds"]))
@@ -35,8 +41,19 @@ def specs_by_loops(data):
 
 
 def results(path):
-    """{values of the axes: (status, numbers)} of a file of results, without what differs from run to run."""
+    """{values of the axes: (status, numbers)} of a file of results, without what differs from run
+    to run.
+    """
     rows = list(Rows(path).read())
-    found = {tuple(map(str, row.axes.values())): (row.digest, row.status, dict(row.numbers), row.error, row.seed) for row in rows}
+    found = {
+        tuple(map(str, row.axes.values())): (
+            row.digest,
+            row.status,
+            dict(row.numbers),
+            row.error,
+            row.seed,
+        )
+        for row in rows
+    }
     assert len(found) == len(rows)
     return found

@@ -13,7 +13,11 @@ Made = tuple[State, dict[str, Any]]
 def gated(kind: str, norms: tuple[str, ...], has_head_norms: bool = False, **raw: Any) -> Made:
     """A checkpoint of the kind of Llama, with heads that are wider together than the stream."""
     make = Maker()
-    heads, kv_heads, size = GATED["num_attention_heads"], GATED["num_key_value_heads"], GATED["head_dim"]
+    heads, kv_heads, size = (
+        GATED["num_attention_heads"],
+        GATED["num_key_value_heads"],
+        GATED["head_dim"],
+    )
     make.put("model.embed_tokens.weight", WORDS, D)
     for layer in range(LAYERS):
         at = f"model.layers.{layer}."
@@ -44,11 +48,20 @@ def gemma() -> Made:
 
 
 def gemma2() -> Made:
-    return gated("gemma2", FOUR, query_pre_attn_scalar=6, attn_logit_softcapping=3.0, sliding_window=3)
+    return gated(
+        "gemma2", FOUR, query_pre_attn_scalar=6, attn_logit_softcapping=3.0, sliding_window=3
+    )
 
 
 def gemma3() -> Made:
-    return gated("gemma3_text", FOUR, has_head_norms=True, query_pre_attn_scalar=6, sliding_window=3, sliding_window_pattern=2)
+    return gated(
+        "gemma3_text",
+        FOUR,
+        has_head_norms=True,
+        query_pre_attn_scalar=6,
+        sliding_window=3,
+        sliding_window_pattern=2,
+    )
 
 
 def phi() -> Made:
@@ -79,7 +92,12 @@ def phi3() -> Made:
         for name in TWO:
             make.put(f"{at}{name}_layernorm.weight", D, mean=1.0)
     make.put("model.norm.weight", D, mean=1.0)
-    raw = {**SIZES, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "sliding_window": 3}
+    raw = {
+        **SIZES,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "sliding_window": 3,
+    }
     return make.state, {"model_type": "phi3", **raw}
 
 
@@ -111,8 +129,16 @@ def gptj() -> Made:
         make.linear(f"{at}mlp.fc_out", D, HIDDEN)
         make.norm(f"{at}ln_1")
     make.norm("transformer.ln_f")
-    return make.state, {"model_type": "gptj", "n_embd": D, "n_head": HEADS, "n_layer": LAYERS, "n_inner": HIDDEN,
-                        "n_positions": LENGTH, "vocab_size": WORDS, "rotary_dim": 2}
+    return make.state, {
+        "model_type": "gptj",
+        "n_embd": D,
+        "n_head": HEADS,
+        "n_layer": LAYERS,
+        "n_inner": HIDDEN,
+        "n_positions": LENGTH,
+        "vocab_size": WORDS,
+        "rotary_dim": 2,
+    }
 
 
 def gpt_neo() -> Made:
@@ -129,9 +155,17 @@ def gpt_neo() -> Made:
         make.norm(f"{at}ln_1")
         make.norm(f"{at}ln_2")
     make.norm("transformer.ln_f")
-    return make.state, {"model_type": "gpt_neo", "hidden_size": D, "num_heads": HEADS, "num_layers": LAYERS, "vocab_size": WORDS,
-                        "intermediate_size": HIDDEN, "max_position_embeddings": LENGTH, "window_size": 3,
-                        "attention_types": [[["global", "local"], 1]]}
+    return make.state, {
+        "model_type": "gpt_neo",
+        "hidden_size": D,
+        "num_heads": HEADS,
+        "num_layers": LAYERS,
+        "vocab_size": WORDS,
+        "intermediate_size": HIDDEN,
+        "max_position_embeddings": LENGTH,
+        "window_size": 3,
+        "attention_types": [[["global", "local"], 1]],
+    }
 
 
 def mpnet() -> Made:
@@ -156,15 +190,26 @@ def esm() -> Made:
     make.put("esm.embeddings.word_embeddings.weight", WORDS, D)
     for layer in range(LAYERS):
         at = f"esm.encoder.layer.{layer}."
-        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+        for name in (
+            "attention.self.query",
+            "attention.self.key",
+            "attention.self.value",
+            "attention.output.dense",
+        ):
             make.linear(f"{at}{name}", D, D)
         make.norm(f"{at}attention.LayerNorm")
         make.norm(f"{at}LayerNorm")
         make.linear(f"{at}intermediate.dense", HIDDEN, D)
         make.linear(f"{at}output.dense", D, HIDDEN)
     make.norm("esm.encoder.emb_layer_norm_after")
-    return make.state, {"model_type": "esm", **SIZES, "position_embedding_type": "rotary", "token_dropout": True,
-                        "mask_token_id": 18, "pad_token_id": 1}
+    return make.state, {
+        "model_type": "esm",
+        **SIZES,
+        "position_embedding_type": "rotary",
+        "token_dropout": True,
+        "mask_token_id": 18,
+        "pad_token_id": 1,
+    }
 
 
 def modernbert() -> Made:
@@ -183,5 +228,17 @@ def modernbert() -> Made:
     return make.state, {"model_type": "modernbert", **SIZES, "local_attention": 4}
 
 
-MORE = {"qwen3": qwen3, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3, "phi": phi, "phi3": phi3, "opt": opt, "gptj": gptj,
-        "gpt_neo": gpt_neo, "mpnet": mpnet, "esm": esm, "modernbert": modernbert}
+MORE = {
+    "qwen3": qwen3,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
+    "phi": phi,
+    "phi3": phi3,
+    "opt": opt,
+    "gptj": gptj,
+    "gpt_neo": gpt_neo,
+    "mpnet": mpnet,
+    "esm": esm,
+    "modernbert": modernbert,
+}

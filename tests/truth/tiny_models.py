@@ -1,4 +1,6 @@
-"""Tiny random checkpoints in the layout of every family, made without any library, and the raw formats written by hand."""
+"""Tiny random checkpoints in the layout of every family, made without any library, and the raw
+formats written by hand.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tiny_families import MORE
 from tiny_maker import HEADS, HIDDEN, LAYERS, LENGTH, SIZES, WORDS, D, Maker, State
 
 
-def bert(prefix: str = "bert.", width: int = D, layers: int = LAYERS, heads: int = HEADS) -> tuple[State, dict[str, Any]]:
+def bert(
+    prefix: str = "bert.", width: int = D, layers: int = LAYERS, heads: int = HEADS
+) -> tuple[State, dict[str, Any]]:
     make = Maker()
     _embedding(make, prefix, width, kinds=2)
     for l in range(layers):
@@ -25,7 +29,12 @@ def bert(prefix: str = "bert.", width: int = D, layers: int = LAYERS, heads: int
         make.linear(f"{at}intermediate.dense", HIDDEN, D)
         make.linear(f"{at}output.dense", D, HIDDEN)
         make.norm(f"{at}output.LayerNorm")
-    return make.state, {"model_type": "bert", **SIZES, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return make.state, {
+        "model_type": "bert",
+        **SIZES,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+    }
 
 
 def albert(prefix: str = "") -> tuple[State, dict[str, Any]]:
@@ -39,7 +48,12 @@ def albert(prefix: str = "") -> tuple[State, dict[str, Any]]:
     make.linear(f"{at}ffn", HIDDEN, D)
     make.linear(f"{at}ffn_output", D, HIDDEN)
     make.norm(f"{at}full_layer_layer_norm")
-    return make.state, {"model_type": "albert", "embedding_size": 6, **SIZES, "num_hidden_layers": 3}
+    return make.state, {
+        "model_type": "albert",
+        "embedding_size": 6,
+        **SIZES,
+        "num_hidden_layers": 3,
+    }
 
 
 def distilbert() -> tuple[State, dict[str, Any]]:
@@ -66,7 +80,12 @@ def gpt2() -> tuple[State, dict[str, Any]]:
         at = f"h.{l}."
         make.norm(f"{at}ln_1")
         make.norm(f"{at}ln_2")
-        maps = {"attn.c_attn": (D, 3 * D), "attn.c_proj": (D, D), "mlp.c_fc": (D, HIDDEN), "mlp.c_proj": (HIDDEN, D)}
+        maps = {
+            "attn.c_attn": (D, 3 * D),
+            "attn.c_proj": (D, D),
+            "mlp.c_fc": (D, HIDDEN),
+            "mlp.c_proj": (HIDDEN, D),
+        }
         for name, (inputs, outputs) in maps.items():
             make.put(f"{at}{name}.weight", inputs, outputs)
             make.put(f"{at}{name}.bias", outputs)
@@ -90,7 +109,13 @@ def llama(heads: int = 6, kv_heads: int = 2) -> tuple[State, dict[str, Any]]:
         make.put(f"{at}input_layernorm.weight", D, mean=1.0)
         make.put(f"{at}post_attention_layernorm.weight", D, mean=1.0)
     make.put("model.norm.weight", D, mean=1.0)
-    raw = {"model_type": "llama", **SIZES, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "rms_norm_eps": 1e-5}
+    raw = {
+        "model_type": "llama",
+        **SIZES,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "rms_norm_eps": 1e-5,
+    }
     return make.state, raw
 
 
@@ -109,8 +134,15 @@ def gpt_neox() -> tuple[State, dict[str, Any]]:
     return make.state, {"model_type": "gpt_neox", **SIZES, "rotary_pct": 0.5}
 
 
-MAKERS = {"bert": bert, "albert": albert, "distilbert": distilbert, "gpt2": gpt2, "llama": llama, "gpt_neox": gpt_neox,
-          **MORE}
+MAKERS = {
+    "bert": bert,
+    "albert": albert,
+    "distilbert": distilbert,
+    "gpt2": gpt2,
+    "llama": llama,
+    "gpt_neox": gpt_neox,
+    **MORE,
+}
 
 
 def write_folder(folder: Path, state: State, raw: dict[str, Any]) -> Path:
@@ -125,7 +157,11 @@ def safetensors(state: State) -> bytes:
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, array in state.items():
         kind = {"f4": "F32", "f8": "F64", "f2": "F16", "i8": "I64"}[array.dtype.str[1:]]
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}  # type: ignore
+        header[name] = {
+            "dtype": kind,
+            "shape": list(array.shape),
+            "data_offsets": [len(data), len(data) + array.nbytes],
+        }  # type: ignore
         data += array.tobytes()
     return with_header(json.dumps(header).encode(), data)
 
@@ -135,8 +171,14 @@ def with_header(text: bytes, data: bytes = b"") -> bytes:
 
 
 def llama2c(state: State, raw: dict[str, Any]) -> bytes:
-    """The same Llama as a raw file: rows of queries and keys are put so that neighbours are what the halves were."""
-    heads, kv_heads, layers = raw["num_attention_heads"], raw["num_key_value_heads"], raw["num_hidden_layers"]
+    """The same Llama as a raw file: rows of queries and keys are put so that neighbours are what
+    the halves were.
+    """
+    heads, kv_heads, layers = (
+        raw["num_attention_heads"],
+        raw["num_key_value_heads"],
+        raw["num_hidden_layers"],
+    )
     sizes = [D, HIDDEN, layers, heads, kv_heads, WORDS, LENGTH]
     found = {name.removeprefix("model."): array for name, array in state.items()}
 
@@ -144,7 +186,10 @@ def llama2c(state: State, raw: dict[str, Any]) -> bytes:
         return b"".join(found[f"layers.{l}.{name}.weight"].tobytes() for l in range(layers))
 
     def neighbours(name: str, count: int) -> bytes:
-        blocks = [found[f"layers.{l}.{name}.weight"].reshape(count, 2, -1, D).swapaxes(1, 2) for l in range(layers)]
+        blocks = [
+            found[f"layers.{l}.{name}.weight"].reshape(count, 2, -1, D).swapaxes(1, 2)
+            for l in range(layers)
+        ]
         return b"".join(np.ascontiguousarray(block).tobytes() for block in blocks)
 
     return b"".join([
@@ -156,19 +201,33 @@ def llama2c(state: State, raw: dict[str, Any]) -> bytes:
 
 
 def onnx(state: State, layers: int) -> bytes:
-    """An ALBERT as an ONNX file: linear maps are transposed, nameless, and named through the nodes that use them."""
+    """An ALBERT as an ONNX file: linear maps are transposed, nameless, and named through the nodes
+    that use them.
+    """
     nodes, weights = b"", b""
     for number, (name, array) in enumerate(state.items()):
         if name.endswith(".weight") and array.ndim == 2 and "embeddings." not in name:
-            path = "/" + name.removesuffix(".weight").replace(".albert_layer_groups.0.albert_layers.0", "@").replace(".", "/")
+            path = "/" + name.removesuffix(".weight").replace(
+                ".albert_layer_groups.0.albert_layers.0", "@"
+            ).replace(".", "/")
             path = path.replace("@", "/albert_layer_groups.0/albert_layers.0")
             for use in range(layers if "layers" in name else 1):
                 label = f"{path}/MatMul" + (f"_{use}" if use else "")
-                nodes += field(1, field(1, f"x{use}") + field(1, f"onnx::MatMul_{number}") + field(3, label) + field(4, "MatMul"))
+                nodes += field(
+                    1,
+                    field(1, f"x{use}")
+                    + field(1, f"onnx::MatMul_{number}")
+                    + field(3, label)
+                    + field(4, "MatMul"),
+                )
             name, array = f"onnx::MatMul_{number}", np.ascontiguousarray(array.T)
         shape = b"".join(varint(1 << 3) + varint(size) for size in array.shape)
-        weights += field(5, shape + varint(2 << 3) + varint(1) + field(8, name) + field(9, array.tobytes()))
-    decoder = field(5, b"\x08\x05\x10\x01" + field(8, "decoder") + field(9, b"0" * 20))       # five floats of something else
+        weights += field(
+            5, shape + varint(2 << 3) + varint(1) + field(8, name) + field(9, array.tobytes())
+        )
+    decoder = field(
+        5, b"\x08\x05\x10\x01" + field(8, "decoder") + field(9, b"0" * 20)
+    )  # five floats of something else
     return varint(1 << 3) + varint(8) + field(7, nodes + weights + decoder)
 
 

@@ -20,7 +20,7 @@ def check_page(folder) -> str:
     assert "http:" not in text and "https:" not in text
     images = re.findall(r"<img [^>]*>", text)
     assert images and all(re.search(r' alt="[^"]{10,}"', image) for image in images)
-    assert not list(folder.glob(".*"))                       # nothing half written
+    assert not list(folder.glob(".*"))  # nothing half written
     places = set(re.findall(r' id="([^"]+)"', text))
     assert set(re.findall(r"""href=["']#([^"']+)["']""", text)) <= places and "terms" in places
     return text

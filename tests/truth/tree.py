@@ -1,4 +1,6 @@
-"""The tree of attnlab as docs/architecture.md shows it: the table is what the tests of the layers go by."""
+"""The tree of attnlab as docs/architecture.md shows it: the table is what the tests of the layers
+go by.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +17,11 @@ PATHS = re.findall(r"^\| `([\w/]+(?:/|\.py))` \| \S.* \|$", TREE, re.MULTILINE)
 FUNCTIONS = re.findall(r"^\| `([a-zA-Z_.]+)` \| \S.* \|$", BEFORE, re.MULTILINE)
 """The functions of the path of a run."""
 
-LAYERS = tuple(path.removesuffix("/").removesuffix(".py") for path in PATHS if "/" not in path.removesuffix("/"))
-"""What stands at the top, in the order in which it may be imported: a line imports only from lines above it."""
+LAYERS = tuple(
+    path.removesuffix("/").removesuffix(".py")
+    for path in PATHS
+    if "/" not in path.removesuffix("/")
+)
+"""What stands at the top, in the order in which it may be imported: a line imports only from lines
+above it.
+"""

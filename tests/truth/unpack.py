@@ -18,16 +18,24 @@ def unpack_numbers(text: str, shape: tuple[int, ...]) -> np.ndarray:
 def unpack_tokens(recording: dict[str, Any]) -> np.ndarray:
     """The tokens (T, n, 3) of a recording."""
     T, n, packed = recording["T"], recording["n"], recording["tokens"]
-    steps = np.cumsum(np.cumsum(unpack_numbers(packed["bytes"], (3, n, T)), axis=-1), axis=-1) % 65536
+    steps = (
+        np.cumsum(np.cumsum(unpack_numbers(packed["bytes"], (3, n, T)), axis=-1), axis=-1) % 65536
+    )
     return np.asarray(packed["low"]) + np.asarray(packed["size"]) * steps.transpose(2, 1, 0) / 65535
 
 
 def unpack_leaders(recording: dict[str, Any]) -> np.ndarray:
     """The leaders (T, n) of a recording."""
-    steps = np.cumsum(unpack_numbers(recording["leaders"], (recording["n"], recording["T"])), axis=-1).T
+    steps = np.cumsum(
+        unpack_numbers(recording["leaders"], (recording["n"], recording["T"])), axis=-1
+    ).T
     return (steps + 32768) % 65536 - 32768
 
 
 def unpack_shares(recording: dict[str, Any]) -> np.ndarray:
     """The shares (T, n) of attention that leaders get."""
-    return np.cumsum(unpack_numbers(recording["shares"], (recording["n"], recording["T"])), axis=-1).T % 65536 / 255
+    return (
+        np.cumsum(unpack_numbers(recording["shares"], (recording["n"], recording["T"])), axis=-1).T
+        % 65536
+        / 255
+    )

@@ -1,4 +1,6 @@
-"""Every weights family by one conformance test; then the laws, the numbers and the refusals of each."""
+"""Every weights family by one conformance test; then the laws, the numbers and the refusals of
+each.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,11 @@ from attnlab.registry import UnknownName
 from attnlab.types import Spec, Weights
 from attnlab.weights import weights_families
 
-FAMILIES = [name for name in weights_families
-            if name != "model" and weights_families[name].__module__.startswith("attnlab.weights.")]
+FAMILIES = [
+    name
+    for name in weights_families
+    if name != "model" and weights_families[name].__module__.startswith("attnlab.weights.")
+]
 """The family `model` reads a checkpoint: tests/models/test_named.py."""
 
 SIGMAS = 5.0
@@ -29,11 +34,25 @@ def cases() -> Iterator:
     for name in FAMILIES:
         parameter = inspect.signature(weights_families[name]).parameters["d"]
         for d in (1, 2, 3, 8) if parameter.default is parameter.empty else (None,):
-            yield pytest.param(name, dict(weights_families[name].example) | ({} if d is None else {"d": d}), id=f"{name}-{d}")
+            yield pytest.param(
+                name,
+                dict(weights_families[name].example) | ({} if d is None else {"d": d}),
+                id=f"{name}-{d}",
+            )
 
 
 def test_the_families_of_the_design_are_registered():
-    named = {"identity", "given", "spectrum", "goe", "gaussian", "spd_scores", "good_triple", "paranormal", "published"}
+    named = {
+        "identity",
+        "given",
+        "spectrum",
+        "goe",
+        "gaussian",
+        "spd_scores",
+        "good_triple",
+        "paranormal",
+        "published",
+    }
     assert set(FAMILIES) == named
 
 
@@ -44,18 +63,30 @@ def test_every_family(name, parameters):
     for rng in range(5):
         w = family(**parameters, **({"rng": rng} if takes_rng else {}))
         assert isinstance(w, Weights)
-        assert w.Q.shape == w.K.shape == (w.heads, w.Q.shape[1], w.d) and w.full_V.shape == (w.heads, w.d, w.d)
+        assert w.Q.shape == w.K.shape == (w.heads, w.Q.shape[1], w.d) and w.full_V.shape == (
+            w.heads,
+            w.d,
+            w.d,
+        )
         assert "d" not in parameters or w.d == parameters["d"]
         for promise in family.promises:
             assert getattr(spectra, promise)(w) is True, promise
         assert w.source.startswith(f"{name}(") and all(key in w.source for key in parameters)
         assert not takes_rng or f"rng={rng}" in w.source
-    table = Spec(weights={"family": name, **parameters}, start={"law": "normal"}, solve={"t_end": 1.0})
-    again = {key: value for key, value in Spec.from_toml(table.to_toml()).weights.items() if key != "family"}
+    table = Spec(
+        weights={"family": name, **parameters}, start={"law": "normal"}, solve={"t_end": 1.0}
+    )
+    again = {
+        key: value
+        for key, value in Spec.from_toml(table.to_toml()).weights.items()
+        if key != "family"
+    }
     seed = {"rng": 3} if takes_rng else {}
     assert is_equal(family(**again, **seed), family(**parameters, **seed))
     if takes_rng:
-        assert is_equal(family(**parameters, rng=3), family(**parameters, rng=np.random.default_rng(3)))
+        assert is_equal(
+            family(**parameters, rng=3), family(**parameters, rng=np.random.default_rng(3))
+        )
         # one dimension leaves no choice of basis, and these families fix the only eigenvalue
         if parameters.get("d") != 1:
             assert not is_equal(family(**parameters, rng=3), family(**parameters, rng=4))
@@ -63,7 +94,10 @@ def test_every_family(name, parameters):
     assert len(family.__doc__) > 40
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if "rng" in inspect.signature(weights_families[name]).parameters])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in FAMILIES if "rng" in inspect.signature(weights_families[name]).parameters],
+)
 def test_families_refuse_a_bad_rng_and_a_bad_d(name):
     family = weights_families[name]
     with pytest.raises(ValueError, match="rng must be an integer"):
@@ -136,7 +170,8 @@ def test_goe_entries_and_semicircle():
     assert abs(above.mean()) <= SIGMAS / np.sqrt(d * above.size)
     assert abs((d * above**2).mean() - 1) <= SIGMAS * np.sqrt(2 / above.size)
     assert abs((d * np.diag(V) ** 2).mean() - 2) <= SIGMAS * np.sqrt(8 / d)
-    # the semicircle on [-2, 2] gives |lambda| <= 1 the mass 1/3 + sqrt(3) / (2 pi); eigenvalues are rigid to about log(d) / d
+    # the semicircle on [-2, 2] gives |lambda| <= 1 the mass 1/3 + sqrt(3) / (2 pi); eigenvalues are
+    # rigid to about log(d) / d
     share = np.mean(np.abs(np.linalg.eigvalsh(V)) <= 1)
     assert abs(share - (1 / 3 + np.sqrt(3) / (2 * np.pi))) <= 2 * np.log(d) / d
 
@@ -151,8 +186,9 @@ def test_gaussian_scales(rank):
         assert abs(squares.mean() - 1) <= SIGMAS * np.sqrt(2 / squares.size)
     if rank:
         assert [np.linalg.matrix_rank(V) for V in w.full_V] == [rank] * heads
-        # standard normal B, C: |B C|_F^2 = sum_k w_k chi2_d with w the eigenvalues of the Wishart matrix C C^T, so its mean is
-        # d^2 r and its variance 2 d E(tr W^2) + d^2 Var(tr W) = 4 r d^3 + 2 r^2 d^2 + 2 r d^2
+        # standard normal B, C: |B C|_F^2 = sum_k w_k chi2_d with w the eigenvalues of the Wishart
+        # matrix C C^T, so its mean is d^2 r and its variance 2 d E(tr W^2) + d^2 Var(tr W) = 4 r
+        # d^3 + 2 r^2 d^2 + 2 r d^2
         ratios = np.sum(w.full_V**2, axis=(1, 2)) / (d * scale**2)
         variance = (4 / (rank * d) + 2 / d**2 + 2 / (rank * d**2)) / heads
         assert abs(ratios.mean() - 1) <= SIGMAS * np.sqrt(variance)
@@ -187,7 +223,9 @@ def test_good_triple_numbers():
 @pytest.mark.parametrize("oblique", [True, False])
 @pytest.mark.parametrize("multiplicity", [1, 2, 4])
 def test_paranormal_numbers(oblique, multiplicity):
-    w = weights_families["paranormal"](4, multiplicity=multiplicity, leading=1.5, gap=0.5, oblique=oblique, rng=1)
+    w = weights_families["paranormal"](
+        4, multiplicity=multiplicity, leading=1.5, gap=0.5, oblique=oblique, rng=1
+    )
     V = w.V[0]
     assert np.linalg.matrix_rank(V - 1.5 * np.eye(4), tol=1e-10) == 4 - multiplicity
     others = np.sort(np.abs(np.linalg.eigvals(V)))[: 4 - multiplicity]
@@ -203,7 +241,7 @@ def test_paranormal_numbers(oblique, multiplicity):
 
 @pytest.mark.parametrize(
     ("matrix", "d", "quoted"),
-    [   # the eigenvalues quoted next to the figures, with the digits quoted
+    [  # the eigenvalues quoted next to the figures, with the digits quoted
         ("hyperplanes_2d", 2, [1.348, -0.0683]),
         ("hyperplanes_3d_decaying", 3, [0.991, -0.0547 + 0.254j, -0.0547 - 0.254j]),
         ("hyperplanes_3d_growing", 3, [1.0783, 0.0991 + 0.0819j, 0.0991 - 0.0819j]),
@@ -225,11 +263,15 @@ def test_published_matrices(matrix, d, quoted):
 
 
 def test_published_names_are_suggested():
-    with pytest.raises(UnknownName, match="Unknown published matrix 'hyperplane_2d'. Did you mean 'hyperplanes_2d'"):
+    with pytest.raises(
+        UnknownName, match="Unknown published matrix 'hyperplane_2d'. Did you mean 'hyperplanes_2d'"
+    ):
         weights_families["published"]("hyperplane_2d")
 
 
 def test_the_source_shortens_matrices():
     w = weights_families["given"](V=np.eye(5))
     assert w.source == "given(V=array of shape (5, 5))"
-    assert weights_families["goe"](3, rng=np.random.default_rng(0)).source == "goe(d=3, rng=Generator)"
+    assert (
+        weights_families["goe"](3, rng=np.random.default_rng(0)).source == "goe(d=3, rng=Generator)"
+    )

@@ -1,6 +1,8 @@
-"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file per topic, pure functions.
+"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file per topic, pure
+functions.
 
-    spectra.py          eigenvalues of V, its splittings, and the predicates that theorems and weights families name
+    spectra.py          eigenvalues of V, its splittings, and the predicates that theorems and
+                        weights families name
     clusters.py         groups of tokens at a stated scale
     hull.py             convex hulls and support functions
     distances.py        pairwise distances, diameter, radius
@@ -27,13 +29,15 @@
     plain_flow.py       the flow and its derivative by SciPy
     under_way.py        observables that go from time to time
 
-`observables` are the numbers that a Spec may name: functions f(run: Trajectory) -> array (*batch, T, ...).
+`observables` are the numbers that a Spec may name: functions f(run: Trajectory) -> array (*batch,
+T, ...).
 
 To add one
 ----------
 Write the pure function in the file of its topic, and below it the observable, decorated with
-`@observables.register("<name>")`. It must be NaN after a member of a batch has stopped. `followed(run)` returns the
-tokens of the theorems. For a slow observable use `@time_by_time()` (under_way.py), so that Ctrl-C keeps the finished times.
+`@observables.register("<name>")`. It must be NaN after a member of a batch has stopped.
+`followed(run)` returns the tokens of the theorems. For a slow observable use `@time_by_time()`
+(under_way.py), so that Ctrl-C keeps the finished times.
 """
 
 from __future__ import annotations
@@ -45,16 +49,22 @@ import numpy as np
 from attnlab.registry import Registry
 from attnlab.types import Trajectory
 
-observables: Registry[Callable[[Trajectory], np.ndarray]] = Registry("observable", package="attnlab.analysis")
+observables: Registry[Callable[[Trajectory], np.ndarray]] = Registry(
+    "observable", package="attnlab.analysis"
+)
 
 
 def followed(run: Trajectory) -> np.ndarray:
-    """Return the tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
+    """Return the tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space,
+    x on the sphere.
+    """
     return run.rescaled if run.dynamics.is_value_linear else run.x
 
 
 def over_leading_axes(number: Callable[[np.ndarray], float], arrays: np.ndarray) -> np.ndarray:
-    """number(a) for every trailing matrix a of `arrays` (..., a, b) -> (...); NaN where a is not finite."""
+    """number(a) for every trailing matrix a of `arrays` (..., a, b) -> (...); NaN where a is not
+    finite.
+    """
     arrays = np.asarray(arrays, dtype=float)
     flat = arrays.reshape(-1, *arrays.shape[-2:])
     values = [number(entry) if np.isfinite(entry).all() else np.nan for entry in flat]

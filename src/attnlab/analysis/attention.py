@@ -1,4 +1,5 @@
-"""Properties of an attention matrix P (..., n, n): its ranks, its entropy, its leaders, and its Boolean rows.
+"""Properties of an attention matrix P (..., n, n): its ranks, its entropy, its leaders, and its
+Boolean rows.
 
 P_ij is the weight that token i gives to token j; rows sum to 1.
 """
@@ -13,14 +14,20 @@ from attnlab.dynamics import attention
 from attnlab.types import Trajectory
 
 BOOLEAN_GAP = 40.0
-"""A row counts as Boolean if every other weight is below e^{-40} = 4e-18 of the largest, below double precision."""
+"""A row counts as Boolean if every other weight is below e^{-40} = 4e-18 of the largest, below
+double precision.
+"""
 
 NUMBERS_A_PAIR = 6
-"""Arrays of the size of P that are held at once while P is computed: scores, gaps, exponents, weights and their copies."""
+"""Arrays of the size of P that are held at once while P is computed: scores, gaps, exponents,
+weights and their copies.
+"""
 
 
 def attention_rank(P: np.ndarray) -> np.ndarray:
-    """The numerical rank of P (..., n, n) -> (...): singular values above n eps times the largest, as the paper counts."""
+    """The numerical rank of P (..., n, n) -> (...): singular values above n eps times the largest,
+    as the paper counts.
+    """
     return over_leading_axes(np.linalg.matrix_rank, np.asarray(P, dtype=float))
 
 
@@ -30,8 +37,13 @@ def eigenvalue_moduli(P: np.ndarray) -> np.ndarray:
 
 
 def effective_rank(P: np.ndarray) -> np.ndarray:
-    """exp(-sum_k p_k log p_k), p the singular values over their sum, of P (..., n, n) -> (...): from 1 to n, continuous."""
-    return over_leading_axes(lambda matrix: np.exp(_entropy(_normalised_singular_values(matrix))), np.asarray(P, dtype=float))
+    """exp(-sum_k p_k log p_k), p the singular values over their sum, of P (..., n, n) -> (...):
+    from 1 to n, continuous.
+    """
+    return over_leading_axes(
+        lambda matrix: np.exp(_entropy(_normalised_singular_values(matrix))),
+        np.asarray(P, dtype=float),
+    )
 
 
 def _normalised_singular_values(matrix: np.ndarray) -> np.ndarray:
@@ -45,29 +57,39 @@ def _entropy(p: np.ndarray) -> np.ndarray:
 
 
 def row_entropy(P: np.ndarray) -> np.ndarray:
-    """-sum_j P_ij log P_ij of each row of P (..., n, n) -> (..., n): 0 for a Boolean row, log n for a uniform one."""
+    """-sum_j P_ij log P_ij of each row of P (..., n, n) -> (..., n): 0 for a Boolean row, log n for
+    a uniform one.
+    """
     return _entropy(np.asarray(P, dtype=float))
 
 
 def received(P: np.ndarray) -> np.ndarray:
-    """The share of all attention that each token receives, (1/n) sum_i P_ij, P (..., n, n) -> (..., n)."""
+    """The share of all attention that each token receives, (1/n) sum_i P_ij, P (..., n, n) -> (...,
+    n).
+    """
     return np.mean(P, axis=-2)
 
 
 def leaders(P: np.ndarray) -> np.ndarray:
-    """The token that each row attends to most, argmax_j P_ij (the first in a tie), P (..., n, n) -> (..., n) integers."""
+    """The token that each row attends to most, argmax_j P_ij (the first in a tie), P (..., n, n) ->
+    (..., n) integers.
+    """
     return np.argmax(P, axis=-1)
 
 
 def log_weights(P: np.ndarray) -> np.ndarray:
-    """log(P_ij / max_l P_il), P (..., n, n) -> the same shape: 0 at the leader, minus infinity where P underflows."""
+    """log(P_ij / max_l P_il), P (..., n, n) -> the same shape: 0 at the leader, minus infinity
+    where P underflows.
+    """
     P = np.asarray(P, dtype=float)
     with np.errstate(divide="ignore"):
         return np.log(P / P.max(axis=-1, keepdims=True))
 
 
 def is_boolean_row(P: np.ndarray, gap: float = BOOLEAN_GAP) -> np.ndarray:
-    """Whether all log-weights of a row but the largest are below -gap, P (..., n, n) -> (..., n) of bool (Theorem 2.1)."""
+    """Whether all log-weights of a row but the largest are below -gap, P (..., n, n) -> (..., n) of
+    bool (Theorem 2.1).
+    """
     logarithms = log_weights(P)
     if logarithms.shape[-1] == 1:
         return np.ones(logarithms.shape[:-1], dtype=bool)

@@ -1,7 +1,8 @@
 """Groups of tokens at a stated scale: single linkage.
 
-Two tokens are in one cluster when a chain of tokens joins them whose steps are at most `scale` long. The grouping does not
-depend on the order of the tokens, and groups of diameter below the scale that are farther than it apart are found as they are.
+Two tokens are in one cluster when a chain of tokens joins them whose steps are at most `scale`
+long. The grouping does not depend on the order of the tokens, and groups of diameter below the
+scale that are farther than it apart are found as they are.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from attnlab.starts import positive_number
 from attnlab.types import Trajectory
 
 OBSERVED_SCALE = 0.01
-"""cluster_count and cluster_count_all group at this fraction of the first diameter, the resolution of the checks."""
+"""cluster_count and cluster_count_all group at this fraction of the first diameter, the resolution
+of the checks.
+"""
 
 
 def cluster_labels(x: np.ndarray, scale: float) -> np.ndarray:
-    """The cluster of each token of x (..., n, d) -> (..., n) integers, numbered by their first token; -1 where not finite."""
+    """The cluster of each token of x (..., n, d) -> (..., n) integers, numbered by their first
+    token; -1 where not finite.
+    """
     x = np.asarray(x, dtype=float)
     scale = positive_number("scale", scale)
     flat = x.reshape(-1, *x.shape[-2:])
@@ -52,10 +57,12 @@ def cluster_count(x: np.ndarray, scale: float) -> np.ndarray:
 
 
 def covering_count(x: np.ndarray, radius: float) -> int:
-    """How many tokens of x (n, d), each the farthest from those before it, have all others within `radius`.
+    """How many tokens of x (n, d), each the farthest from those before it, have all others within
+    `radius`.
 
-    They are more than `radius` apart, so fewer balls of half that radius do not cover x. Chains do not matter, as they do for
-    clusters: tokens that fill a line are many, however close each is to the next.
+    They are more than `radius` apart, so fewer balls of half that radius do not cover x. Chains do
+    not matter, as they do for clusters: tokens that fill a line are many, however close each is to
+    the next.
     """
     x = np.asarray(x, dtype=float)
     distance, count = np.linalg.norm(x - x[0], axis=1), 1
@@ -66,20 +73,29 @@ def covering_count(x: np.ndarray, radius: float) -> int:
 
 
 def cluster_centres(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The means of the tokens x (..., n, d) of each label 0, 1, ... of labels (n,) -> (..., count, d); label -1 is left out."""
-    members = np.asarray(labels) == np.arange(np.max(labels) + 1)[:, None]          # (count, n)
+    """The means of the tokens x (..., n, d) of each label 0, 1, ... of labels (n,) -> (..., count,
+    d); label -1 is left out.
+    """
+    members = np.asarray(labels) == np.arange(np.max(labels) + 1)[:, None]  # (count, n)
     return (members / members.sum(axis=1, keepdims=True)) @ np.asarray(x, dtype=float)
 
 
 def _count_over_times(run: Trajectory, x: np.ndarray) -> ValueAt:
-    """The number of clusters of x (*batch, T, n, d) at a time, at 1 % of the first diameter of each member of the batch."""
-    scales = {member: OBSERVED_SCALE * float(diameter(x[(*member, 0)])) for member in np.ndindex(run.batch)}
+    """The number of clusters of x (*batch, T, n, d) at a time, at 1 % of the first diameter of each
+    member of the batch.
+    """
+    scales = {
+        member: OBSERVED_SCALE * float(diameter(x[(*member, 0)]))
+        for member in np.ndindex(run.batch)
+    }
 
     def count_at(at: int) -> np.ndarray:
         counts = np.full(run.batch, np.nan)
         for member, scale in scales.items():
             tokens = x[(*member, at)]
-            if np.isfinite(tokens).all() and np.isfinite(scale):       # the distance of finite tokens may overflow
+            if np.isfinite(tokens).all() and np.isfinite(
+                scale
+            ):  # the distance of finite tokens may overflow
                 # equal tokens stay equal: one cluster, at any scale
                 counts[member] = cluster_count(tokens, scale) if scale > 0 else 1
         return counts
@@ -90,10 +106,11 @@ def _count_over_times(run: Trajectory, x: np.ndarray) -> ValueAt:
 @observables.register("cluster_count")
 @time_by_time()
 def observe_cluster_count(run: Trajectory) -> ValueAt:
-    """The number of clusters in the growing directions F of sum_h V_h, at 1 % of the first diameter there, (*batch, T).
+    """The number of clusters in the growing directions F of sum_h V_h, at 1 % of the first diameter
+    there, (*batch, T).
 
-    F is where the limit is counted: tokens that agree there and differ elsewhere are one cluster. In all of R^d, as
-    cluster_count_all, on the sphere (of x) and where nothing grows.
+    F is where the limit is counted: tokens that agree there and differ elsewhere are one cluster.
+    In all of R^d, as cluster_count_all, on the sphere (of x) and where nothing grows.
     """
     return _count_over_times(run, growing_parts(run))
 
@@ -101,13 +118,20 @@ def observe_cluster_count(run: Trajectory) -> ValueAt:
 @observables.register("cluster_count_all")
 @time_by_time()
 def observe_cluster_count_all(run: Trajectory) -> ValueAt:
-    """The number of clusters of the tokens z (x on the sphere) in all of R^d, at 1 % of their first diameter, (*batch, T)."""
+    """The number of clusters of the tokens z (x on the sphere) in all of R^d, at 1 % of their first
+    diameter, (*batch, T).
+    """
     return _count_over_times(run, followed(run))
 
 
 def adjusted_rand_index(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the adjusted Rand index of two partitions, labels (n,): 1 for the same, 0 in the mean for unrelated ones."""
-    table = np.array([[np.sum((one == a) & (other == b)) for b in np.unique(other)] for a in np.unique(one)], dtype=float)
+    """Return the adjusted Rand index of two partitions, labels (n,): 1 for the same, 0 in the mean
+    for unrelated ones.
+    """
+    table = np.array(
+        [[np.sum((one == a) & (other == b)) for b in np.unique(other)] for a in np.unique(one)],
+        dtype=float,
+    )
 
     def pairs(counts: np.ndarray) -> float:
         return float((counts * (counts - 1) / 2).sum())

@@ -1,14 +1,21 @@
-"""Choose a law of decay: exponential, double exponential or power law, by its predictions for unseen points.
+"""Choose a law of decay: exponential, double exponential or power law, by its predictions for
+unseen points.
 
-The arguments are times t (m,) and log y (m,), because y itself underflows very soon. Exponents are slopes: y = e^{slope t},
-y = exp(-c e^{slope t}) or y = t^slope.
+The arguments are times t (m,) and log y (m,), because y itself underflows very soon. Exponents are
+slopes: y = e^{slope t}, y = exp(-c e^{slope t}) or y = t^slope.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from attnlab.analysis.rates import Fit, fit_double_exponential, fit_exponential, fit_line, fit_power_law
+from attnlab.analysis.rates import (
+    Fit,
+    fit_double_exponential,
+    fit_exponential,
+    fit_line,
+    fit_power_law,
+)
 
 LAWS = ("exponential", "double exponential", "power law")
 
@@ -16,7 +23,9 @@ SEEN = 0.6
 """The part of the points that a law is fitted to; it is judged by the rest."""
 
 ENOUGH = 0.1
-"""A law must predict the rest to this part of the range of log y there; else none of the three holds."""
+"""A law must predict the rest to this part of the range of log y there; else none of the three
+holds.
+"""
 
 LONGEST = 600.0
 """Over a larger range of log y, y cannot be scaled into double precision."""
@@ -27,7 +36,7 @@ def fit_law(law: str, t: np.ndarray, log_y: np.ndarray) -> Fit:
     if law == "double exponential":
         return fit_double_exponential(t, log_y)
     shifted = np.exp(log_y - log_y.max()) if np.ptp(log_y) < LONGEST else None
-    if shifted is None:                                             # y itself underflows: the same lines, from its logarithm
+    if shifted is None:  # y itself underflows: the same lines, from its logarithm
         return fit_line(t if law == "exponential" else np.log(t), log_y)
     fit = fit_exponential(t, shifted) if law == "exponential" else fit_power_law(t, shifted)
     return Fit(fit.slope, fit.slope_error, fit.intercept + float(log_y.max()), fit.residual)
@@ -41,7 +50,8 @@ def predict_law(law: str, fit: Fit, t: np.ndarray) -> np.ndarray:
 
 
 def prediction_errors(t: np.ndarray, log_y: np.ndarray) -> np.ndarray:
-    """The error of each of LAWS (3,) on the last points, fitted to the first: root mean square of log y over its range there.
+    """The error of each of LAWS (3,) on the last points, fitted to the first: root mean square of
+    log y over its range there.
 
     It is infinite where a law cannot be: for a double exponential, where y is not below 1.
     """

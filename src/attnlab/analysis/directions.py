@@ -1,4 +1,6 @@
-"""The directions x / |x| of tokens: which share of the pairs agrees, and how far all of them agree."""
+"""The directions x / |x| of tokens: which share of the pairs agrees, and how far all of them
+agree.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def unit(x: np.ndarray) -> np.ndarray:
 
 
 def clustered_pairs(x: np.ndarray, cosine: float = CLUSTERED_COSINE) -> np.ndarray:
-    """The share of the pairs of different tokens of x (..., n, d) whose directions have a larger cosine -> (...), from 0 to 1.
+    """The share of the pairs of different tokens of x (..., n, d) whose directions have a larger
+    cosine -> (...), from 0 to 1.
 
     A token of norm 0 has no direction: then the share is NaN.
     """
@@ -28,12 +31,18 @@ def clustered_pairs(x: np.ndarray, cosine: float = CLUSTERED_COSINE) -> np.ndarr
 
 
 def order_parameter(x: np.ndarray) -> np.ndarray:
-    """The norm of the mean direction of the tokens x (..., n, d) -> (...): 1 where all agree, 0 where they cancel."""
-    return over_leading_axes(lambda tokens: float(np.linalg.norm(_directions(tokens).mean(axis=0))), x)
+    """The norm of the mean direction of the tokens x (..., n, d) -> (...): 1 where all agree, 0
+    where they cancel.
+    """
+    return over_leading_axes(
+        lambda tokens: float(np.linalg.norm(_directions(tokens).mean(axis=0))), x
+    )
 
 
 def _directions(tokens: np.ndarray) -> np.ndarray:
-    largest = np.abs(tokens).max(axis=1, keepdims=True)                 # first: squares of huge or tiny numbers are lost
+    largest = np.abs(tokens).max(
+        axis=1, keepdims=True
+    )  # first: squares of huge or tiny numbers are lost
     with np.errstate(invalid="ignore"):
         scaled = tokens / largest
         return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -44,16 +53,24 @@ def _share(directions: np.ndarray, cosine: float) -> float:
     if not np.isfinite(directions).all():
         return float("nan")
     rows = max(1, PAIRS_AT_ONCE // n)
-    near = sum(int((directions[begin : begin + rows] @ directions.T > cosine).sum()) for begin in range(0, n, rows))
-    return (near - n) / (n * (n - 1))                                   # each token agrees with itself
+    near = sum(
+        int((directions[begin : begin + rows] @ directions.T > cosine).sum())
+        for begin in range(0, n, rows)
+    )
+    return (near - n) / (n * (n - 1))  # each token agrees with itself
 
 
 @observables.register("clustered_pairs")
 @time_by_time()
 def observe_clustered_pairs(run: Trajectory) -> ValueAt:
-    """The share of the pairs of tokens x whose directions have a cosine above 0.999, (*batch, T)."""
+    """The share of the pairs of tokens x whose directions have a cosine above 0.999, (*batch,
+    T).
+    """
     if run.n < 2:
-        raise ValueError("The observable clustered_pairs needs at least two tokens, but this run has one. Leave it out.")
+        raise ValueError(
+            "The observable clustered_pairs needs at least two tokens, but this run has one. Leave"
+            " it out."
+        )
     states, _ = run.scaled_x()
     return lambda at: clustered_pairs(states[..., at, :, :])
 
@@ -61,7 +78,9 @@ def observe_clustered_pairs(run: Trajectory) -> ValueAt:
 @observables.register("order_parameter")
 @time_by_time()
 def observe_order_parameter(run: Trajectory) -> ValueAt:
-    """The norm of the mean direction of the tokens x: 1 where all agree, about 1 / sqrt(n) where they are random, (*batch, T)."""
+    """The norm of the mean direction of the tokens x: 1 where all agree, about 1 / sqrt(n) where
+    they are random, (*batch, T).
+    """
     states, _ = run.scaled_x()
     return lambda at: order_parameter(states[..., at, :, :])
 

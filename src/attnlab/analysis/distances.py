@@ -1,6 +1,7 @@
 """How far apart the tokens are: pairwise distances, diameter, smallest distance.
 
-Differences are taken before squares, so that the distances inside a tight cluster keep their digits.
+Differences are taken before squares, so that the distances inside a tight cluster keep their
+digits.
 """
 
 from __future__ import annotations
@@ -28,16 +29,25 @@ def pairwise_distances(x: np.ndarray) -> np.ndarray:
 
 def diameter(x: np.ndarray) -> np.ndarray:
     """max_ij |x_i - x_j| of tokens x (..., n, d) -> (...); 0 for one token."""
-    return over_leading_axes(lambda tokens: max((some.max(initial=0.0) for some in _distances(tokens)), default=0.0), x)
+    return over_leading_axes(
+        lambda tokens: max((some.max(initial=0.0) for some in _distances(tokens)), default=0.0), x
+    )
 
 
 def min_distance(x: np.ndarray) -> np.ndarray:
     """min_{i != j} |x_i - x_j| of tokens x (..., n, d) -> (...); infinite for one token."""
-    return over_leading_axes(lambda tokens: min((some.min(initial=np.inf) for some in _distances(tokens)), default=np.inf), x)
+    return over_leading_axes(
+        lambda tokens: min(
+            (some.min(initial=np.inf) for some in _distances(tokens)), default=np.inf
+        ),
+        x,
+    )
 
 
 def _distances(tokens: np.ndarray) -> Iterator[np.ndarray]:
-    """The distances of all pairs of different tokens (n, d), in pieces: n^2 / 2 of them at once may not fit in memory."""
+    """The distances of all pairs of different tokens (n, d), in pieces: n^2 / 2 of them at once may
+    not fit in memory.
+    """
     from scipy.spatial.distance import cdist, pdist
 
     n = len(tokens)
@@ -65,7 +75,10 @@ def observe_diameter(run: Trajectory) -> ValueAt:
 def observe_min_distance(run: Trajectory) -> ValueAt:
     """The smallest distance between two tokens z (x on the sphere), (*batch, T)."""
     if run.n < 2:
-        raise ValueError("The observable min_distance needs at least two tokens, but this run has one. Leave it out.")
+        raise ValueError(
+            "The observable min_distance needs at least two tokens, but this run has one. Leave it"
+            " out."
+        )
     tokens = followed(run)
     return lambda at: min_distance(tokens[..., at, :, :])
 

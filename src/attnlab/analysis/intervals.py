@@ -1,4 +1,6 @@
-"""95 % intervals for what repeated runs give: of a share (Wilson; Clopper and Pearson) and of a mean (Student; bootstrap)."""
+"""95 % intervals for what repeated runs give: of a share (Wilson; Clopper and Pearson) and of a
+mean (Student; bootstrap).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ RESAMPLES = 1000
 
 
 def wilson_interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
-    """(low, high) of the share count / total of independent yes-or-no answers; (NaN, NaN) for none at all.
+    """(low, high) of the share count / total of independent yes-or-no answers; (NaN, NaN) for none
+    at all.
 
-    Wilson's score interval (1927): all shares p with |count / total - p| <= z sqrt(p (1 - p) / total). It stays in [0, 1], and
-    has a width also where all answers agree.
+    Wilson's score interval (1927): all shares p with |count / total - p| <= z sqrt(p (1 - p) /
+    total). It stays in [0, 1], and has a width also where all answers agree.
     """
     from scipy.special import ndtri
 
@@ -31,10 +34,11 @@ def wilson_interval(count: int, total: int, level: float = LEVEL) -> tuple[float
 
 
 def exact_interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
-    """(low, high) of the share count / total by Clopper and Pearson (1934): exact, so wide where there are few answers.
+    """(low, high) of the share count / total by Clopper and Pearson (1934): exact, so wide where
+    there are few answers.
 
-    (NaN, NaN) for none at all. The ends are the shares for which so many answers or more, and so many or fewer, have the chance
-    (1 - level) / 2.
+    (NaN, NaN) for none at all. The ends are the shares for which so many answers or more, and so
+    many or fewer, have the chance (1 - level) / 2.
     """
     from scipy.stats import binomtest
 
@@ -46,7 +50,8 @@ def exact_interval(count: int, total: int, level: float = LEVEL) -> tuple[float,
 
 
 def student_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """(low, high) of the mean of independent values (m,), by Student's quantile; (NaN, NaN) for fewer than two values.
+    """(low, high) of the mean of independent values (m,), by Student's quantile; (NaN, NaN) for
+    fewer than two values.
 
     Values that are not finite are left out.
     """
@@ -62,11 +67,13 @@ def student_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, f
 
 
 def bootstrap_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """(low, high) of the mean of independent values (m,): Student's quantile times a bootstrap standard error.
+    """(low, high) of the mean of independent values (m,): Student's quantile times a bootstrap
+    standard error.
 
-    (NaN, NaN) for fewer than three values; values that are not finite are left out. Equal values give the same interval again.
-    Quantiles of the resampled means themselves would be too narrow: for eight values they hold the truth in 90 %, not in 95 %.
-    So we take their standard deviation, times sqrt(m / (m - 1)) because resamples do not know that the mean is estimated.
+    (NaN, NaN) for fewer than three values; values that are not finite are left out. Equal values
+    give the same interval again. Quantiles of the resampled means themselves would be too narrow:
+    for eight values they hold the truth in 90 %, not in 95 %. So we take their standard deviation,
+    times sqrt(m / (m - 1)) because resamples do not know that the mean is estimated.
     """
     from scipy.stats import t
 

@@ -1,8 +1,10 @@
-"""Attention as a Markov chain: the closed classes of a stochastic matrix, their periods, and its eigenvalues of modulus 1.
+"""Attention as a Markov chain: the closed classes of a stochastic matrix, their periods, and its
+eigenvalues of modulus 1.
 
-A mean of the attention matrices of several heads is a chain that chooses a head at random and then a token by its weights.
-A closed class is a set of tokens that all reach each other and no token outside. A class of period p has the p eigenvalues
-e^{2 pi i k / p}, and no other eigenvalue has modulus 1.
+A mean of the attention matrices of several heads is a chain that chooses a head at random and then
+a token by its weights. A closed class is a set of tokens that all reach each other and no token
+outside. A class of period p has the p eigenvalues e^{2 pi i k / p}, and no other eigenvalue has
+modulus 1.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import math
 import numpy as np
 
 EDGE = 1e-8
-"""Weights below it are no edge: near a Boolean matrix all weights but those of the leaders are far smaller."""
+"""Weights below it are no edge: near a Boolean matrix all weights but those of the leaders are far
+smaller.
+"""
 
 
 def closed_classes(P: np.ndarray, edge: float = EDGE) -> list[np.ndarray]:
@@ -21,9 +25,15 @@ def closed_classes(P: np.ndarray, edge: float = EDGE) -> list[np.ndarray]:
     from scipy.sparse.csgraph import connected_components
 
     follows = P > edge
-    count, labels = connected_components(csr_matrix(follows.astype(int)), directed=True, connection="strong")
+    count, labels = connected_components(
+        csr_matrix(follows.astype(int)), directed=True, connection="strong"
+    )
     classes = [np.flatnonzero(labels == label) for label in range(count)]
-    return [members for members in classes if not follows[members][:, labels != labels[members[0]]].any()]
+    return [
+        members
+        for members in classes
+        if not follows[members][:, labels != labels[members[0]]].any()
+    ]
 
 
 def period_of_class(P: np.ndarray, members: np.ndarray, edge: float = EDGE) -> int:
@@ -41,7 +51,9 @@ def period_of_class(P: np.ndarray, members: np.ndarray, edge: float = EDGE) -> i
 
 
 def unit_eigenvalue_count(P: np.ndarray, edge: float = EDGE) -> int:
-    """The number of eigenvalues of modulus 1 of a stochastic matrix, from its graph: the periods of the closed classes, added."""
+    """The number of eigenvalues of modulus 1 of a stochastic matrix, from its graph: the periods of
+    the closed classes, added.
+    """
     return sum(period_of_class(P, members, edge) for members in closed_classes(P, edge))
 
 

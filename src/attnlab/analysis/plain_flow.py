@@ -1,4 +1,6 @@
-"""The flow by SciPy and NumPy alone, for comparison with runs of the engine. It shares no code with the engine."""
+"""The flow by SciPy and NumPy alone, for comparison with runs of the engine. It shares no code with
+the engine.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,19 @@ from attnlab.types import FeedForward, Weights
 TOLERANCE = 1e-11
 
 
-def flow_by_scipy(weights: Weights, x0: np.ndarray, times: float | Sequence[float] | np.ndarray, *, rtol: float = TOLERANCE,
-                  atol: float | None = None) -> np.ndarray:
-    """The tokens x (n, d) at one time, or (T, n, d) at several, by DOP853 on x' = sum_h softmax(x M_h x^T) x V_h^T.
+def flow_by_scipy(
+    weights: Weights,
+    x0: np.ndarray,
+    times: float | Sequence[float] | np.ndarray,
+    *,
+    rtol: float = TOLERANCE,
+    atol: float | None = None,
+) -> np.ndarray:
+    """The tokens x (n, d) at one time, or (T, n, d) at several, by DOP853 on x' = sum_h softmax(x
+    M_h x^T) x V_h^T.
 
-    x0: (n, d), the tokens at t = 0. rtol, atol: tolerances of SciPy; atol is rtol where it is not given.
+    x0: (n, d), the tokens at t = 0. rtol, atol: tolerances of SciPy; atol is rtol where it is not
+    given.
     """
     from scipy.integrate import solve_ivp
     from scipy.special import softmax
@@ -31,14 +41,27 @@ def flow_by_scipy(weights: Weights, x0: np.ndarray, times: float | Sequence[floa
         return slope.ravel()
 
     asked = None if np.ndim(times) == 0 else np.asarray(times, dtype=float)
-    end = float(times) if asked is None else float(asked[-1])                                       # type: ignore[arg-type]
-    found = solve_ivp(velocity, (0.0, end), x0.ravel(), method="DOP853", t_eval=asked, rtol=rtol,
-                      atol=rtol if atol is None else atol).y
-    return found[:, -1].reshape(x0.shape) if asked is None else found.T.reshape(len(asked), *x0.shape)
+    end = float(times) if asked is None else float(asked[-1])  # type: ignore[arg-type]
+    found = solve_ivp(
+        velocity,
+        (0.0, end),
+        x0.ravel(),
+        method="DOP853",
+        t_eval=asked,
+        rtol=rtol,
+        atol=rtol if atol is None else atol,
+    ).y
+    return (
+        found[:, -1].reshape(x0.shape) if asked is None else found.T.reshape(len(asked), *x0.shape)
+    )
 
 
-def rescaled_by_scipy(weights: Weights, x0: np.ndarray, tau: float, rtol: float = TOLERANCE) -> np.ndarray:
-    """z (n, d) at tau = Ht for V_h = I, by DOP853 on dz/dtau = mean_h P_h z - z, P_h = softmax(e^{2 tau} z M_h z^T)."""
+def rescaled_by_scipy(
+    weights: Weights, x0: np.ndarray, tau: float, rtol: float = TOLERANCE
+) -> np.ndarray:
+    """z (n, d) at tau = Ht for V_h = I, by DOP853 on dz/dtau = mean_h P_h z - z, P_h = softmax(e^{2
+    tau} z M_h z^T).
+    """
     from scipy.integrate import solve_ivp
     from scipy.special import softmax
 
@@ -48,13 +71,21 @@ def rescaled_by_scipy(weights: Weights, x0: np.ndarray, tau: float, rtol: float 
         z = flat.reshape(x0.shape)
         return (softmax(np.exp(2 * s) * (z @ M @ z.T), axis=2).mean(axis=0) @ z - z).ravel()
 
-    return solve_ivp(velocity, (0.0, tau), x0.ravel(), method="DOP853", rtol=rtol, atol=rtol).y[:, -1].reshape(x0.shape)
+    return (
+        solve_ivp(velocity, (0.0, tau), x0.ravel(), method="DOP853", rtol=rtol, atol=rtol)
+        .y[:, -1]
+        .reshape(x0.shape)
+    )
 
 
-def frame_velocity(V: np.ndarray, M: np.ndarray, after: FeedForward | None = None) -> Callable[[float, np.ndarray], np.ndarray]:
-    """Return f(t, z) = z' (n, d) of one head: z_i' = W sigma(V sum_j P_ij (z_j - z_i)), P the softmax of x M x^T, x = e^{tV} z.
+def frame_velocity(
+    V: np.ndarray, M: np.ndarray, after: FeedForward | None = None
+) -> Callable[[float, np.ndarray], np.ndarray]:
+    """Return f(t, z) = z' (n, d) of one head: z_i' = W sigma(V sum_j P_ij (z_j - z_i)), P the
+    softmax of x M x^T, x = e^{tV} z.
 
-    V: (d, d), diagonalisable. after: W and sigma; without it the velocity is V sum_j P_ij (z_j - z_i).
+    V: (d, d), diagonalisable. after: W and sigma; without it the velocity is V sum_j P_ij (z_j -
+    z_i).
     """
     values, right = np.linalg.eig(V)
     left = np.linalg.inv(right)
@@ -73,38 +104,67 @@ def frame_velocity(V: np.ndarray, M: np.ndarray, after: FeedForward | None = Non
     return velocity
 
 
-def frame_by_scipy(V: np.ndarray, M: np.ndarray, z0: np.ndarray, times: Sequence[float] | np.ndarray,
-                   after: FeedForward | None = None, *, rtol: float = TOLERANCE, atol: float = TOLERANCE) -> np.ndarray:
-    """z = e^{-tV} x (T, n, d) at some times, by DOP853 on `frame_velocity`. z0: (n, d), the tokens at t = 0."""
+def frame_by_scipy(
+    V: np.ndarray,
+    M: np.ndarray,
+    z0: np.ndarray,
+    times: Sequence[float] | np.ndarray,
+    after: FeedForward | None = None,
+    *,
+    rtol: float = TOLERANCE,
+    atol: float = TOLERANCE,
+) -> np.ndarray:
+    """z = e^{-tV} x (T, n, d) at some times, by DOP853 on `frame_velocity`. z0: (n, d), the tokens
+    at t = 0.
+    """
     from scipy.integrate import solve_ivp
 
     velocity = frame_velocity(V, M, after)
-    found = solve_ivp(lambda t, flat: velocity(t, flat.reshape(z0.shape)).ravel(), (0.0, float(times[-1])), z0.ravel(),
-                      method="DOP853", rtol=rtol, atol=atol, t_eval=np.asarray(times))
+    found = solve_ivp(
+        lambda t, flat: velocity(t, flat.reshape(z0.shape)).ravel(),
+        (0.0, float(times[-1])),
+        z0.ravel(),
+        method="DOP853",
+        rtol=rtol,
+        atol=atol,
+        t_eval=np.asarray(times),
+    )
     return found.y.T.reshape(len(times), *z0.shape)
 
 
-def tangent_by_scipy(V: np.ndarray, M: np.ndarray, x0: np.ndarray, t: float, rtol: float = 1e-9, atol: float = TOLERANCE,
-                     ) -> np.ndarray:
-    """The derivative (nd, nd) of the tokens at t by the tokens x0 (n, d) at 0, for one head, from the Jacobian in closed form."""
+def tangent_by_scipy(
+    V: np.ndarray,
+    M: np.ndarray,
+    x0: np.ndarray,
+    t: float,
+    rtol: float = 1e-9,
+    atol: float = TOLERANCE,
+) -> np.ndarray:
+    """The derivative (nd, nd) of the tokens at t by the tokens x0 (n, d) at 0, for one head, from
+    the Jacobian in closed form.
+    """
     from scipy.integrate import solve_ivp
 
     n, d = x0.shape
 
     def rate(_: float, state: np.ndarray) -> np.ndarray:
-        at, D = state[:n * d].reshape(n, d), state[n * d:].reshape(n * d, n * d)
+        at, D = state[: n * d].reshape(n, d), state[n * d :].reshape(n * d, n * d)
         scores = at @ M @ at.T
         P = np.exp(scores - scores.max(axis=1, keepdims=True))
         P /= P.sum(axis=1, keepdims=True)
         mean = P @ at
-        apart = at[None] - mean[:, None]                                                            # (i, m, d)
+        apart = at[None] - mean[:, None]  # (i, m, d)
         J = np.einsum("im,ab->iamb", P, V) + np.einsum("im,ac,imc,ib->iamb", P, V, apart, at @ M)
         covariance = np.einsum("im,imc,ime->ice", P, apart, apart)
         J[np.arange(n), :, np.arange(n), :] += V @ covariance @ M.T
         return np.concatenate([(mean @ V.T).ravel(), (J.reshape(n * d, n * d) @ D).ravel()])
 
     start = np.concatenate([x0.ravel(), np.eye(n * d).ravel()])
-    return solve_ivp(rate, (0, t), start, method="DOP853", rtol=rtol, atol=atol).y[n * d:, -1].reshape(n * d, n * d)
+    return (
+        solve_ivp(rate, (0, t), start, method="DOP853", rtol=rtol, atol=atol)
+        .y[n * d :, -1]
+        .reshape(n * d, n * d)
+    )
 
 
 def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:

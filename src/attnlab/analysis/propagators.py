@@ -1,11 +1,14 @@
-"""Attention as a linear flow: the matrix that moves tokens, exactly along a run, and with P frozen at the start.
+"""Attention as a linear flow: the matrix that moves tokens, exactly along a run, and with P frozen
+at the start.
 
-    V_h = I:   z' = (P(t) - I) z in the time tau = H t, P the mean of the heads, so z(tau) = U(tau) z(0), U row-stochastic
+    V_h = I:   z' = (P(t) - I) z in the time tau = H t, P the mean of the heads, so z(tau) = U(tau)
+               z(0), U row-stochastic
     any V_h:   x' = sum_h P_h x V_h^T, so x(t) = G(t) x(0) with G of size n d
 
-Frozen at t = 0 they are exp(tau (P(0) - I)) and exp(tA), A = sum_h P_h(0) kron V_h. A is never formed where it may be large.
-For one head the eigenvalues of A are the products of those of P(0) and of V, and z = e^{-tV} x obeys z' = ((P - I) kron V) z.
-Everything is plain NumPy and SciPy and shares no code with the engine.
+Frozen at t = 0 they are exp(tau (P(0) - I)) and exp(tA), A = sum_h P_h(0) kron V_h. A is never
+formed where it may be large. For one head the eigenvalues of A are the products of those of P(0)
+and of V, and z = e^{-tV} x obeys z' = ((P - I) kron V) z. Everything is plain NumPy and SciPy and
+shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -18,14 +21,17 @@ import numpy as np
 from attnlab.types import Weights
 
 KRYLOV = 45
-"""Krylov vectors: enough for double precision where |tA| is below about 12, and all there are if there are fewer."""
+"""Krylov vectors: enough for double precision where |tA| is below about 12, and all there are if
+there are fewer.
+"""
 
 DENSE = 100
 """Up to so many numbers n d the matrix A is formed; beyond, ARPACK only multiplies by it."""
 
 
 def carry_names(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
-    """(weights, tokens) with n further coordinates, at first one unit vector per token, which no score looks at.
+    """(weights, tokens) with n further coordinates, at first one unit vector per token, which no
+    score looks at.
 
     With V_h = I these coordinates of z are the rows of U, since they obey the same linear equation.
     """
@@ -33,14 +39,22 @@ def carry_names(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
     blind = np.zeros((weights.heads, weights.Q.shape[1], n))
     Q, K = (np.concatenate([matrix, blind], axis=2) for matrix in (weights.Q, weights.K))
     V = np.repeat(np.eye(d + n)[None], weights.heads, axis=0)
-    return Weights(Q=Q, K=K, V=V, source=f"{weights.source}, tokens with names"), np.concatenate([x0, np.eye(n)], axis=1)
+    return Weights(Q=Q, K=K, V=V, source=f"{weights.source}, tokens with names"), np.concatenate(
+        [x0, np.eye(n)], axis=1
+    )
 
 
 def attention_of_heads(weights: Weights, x: np.ndarray) -> np.ndarray:
     """P_h of every head (h, n, n), in plain NumPy and SciPy."""
     from scipy.special import softmax
 
-    return np.asarray(softmax((x @ np.swapaxes(weights.Q, 1, 2)) @ np.swapaxes(x @ np.swapaxes(weights.K, 1, 2), 1, 2), axis=2))
+    return np.asarray(
+        softmax(
+            (x @ np.swapaxes(weights.Q, 1, 2))
+            @ np.swapaxes(x @ np.swapaxes(weights.K, 1, 2), 1, 2),
+            axis=2,
+        )
+    )
 
 
 def mean_attention(weights: Weights, x: np.ndarray) -> np.ndarray:
@@ -54,7 +68,9 @@ def generator(weights: Weights, x0: np.ndarray) -> np.ndarray:
 
 
 def frozen_flow(A: np.ndarray, x0: np.ndarray, moments: Sequence[float] | np.ndarray) -> np.ndarray:
-    """exp(tau A) x0 (moment, n, d) by the eigenvectors of A; its eigenvalue 0 is exactly 0, so that any tau may be asked for."""
+    """exp(tau A) x0 (moment, n, d) by the eigenvectors of A; its eigenvalue 0 is exactly 0, so that
+    any tau may be asked for.
+    """
     values, right = np.linalg.eig(A)
     values = np.where(np.arange(len(values)) == np.argmax(values.real), 0.0, values)
     parts = np.linalg.solve(right, x0.astype(complex))
@@ -68,8 +84,12 @@ def hold_attention(P: np.ndarray, z: np.ndarray, tau: float) -> np.ndarray:
     return np.asarray(expm(tau * (P - np.eye(len(P)))) @ z)
 
 
-def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(z, U, p) at tau by SciPy's DOP853: z' = (P - I) z, U' = (P - I) U, p' = (P^T - I) p, p(0) = p0."""
+def plain_propagator(
+    weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(z, U, p) at tau by SciPy's DOP853: z' = (P - I) z, U' = (P - I) U, p' = (P^T - I) p, p(0) =
+    p0.
+    """
     from scipy.integrate import solve_ivp
 
     n, d = x0.shape
@@ -111,7 +131,7 @@ def frozen_value_flow(weights: Weights, x0: np.ndarray, times: np.ndarray) -> np
         new = apply(basis[k].reshape(x0.shape)).ravel()
         length = float(np.linalg.norm(new))
         every = np.array(basis)
-        for _ in range(2):                                          # once more, or the basis is orthogonal only to start with
+        for _ in range(2):  # once more, or the basis is orthogonal only to start with
             parts = every @ new
             new = new - parts @ every
             small[: k + 1, k] += parts
@@ -131,7 +151,11 @@ def frozen_by_scipy(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
 
     P, V = attention_of_heads(weights, x0), weights.full_V
     trace = float((np.trace(P, axis1=1, axis2=2) * np.trace(V, axis1=1, axis2=2)).sum())
-    return np.asarray(expm_multiply(t * linear_operator(weights, x0), x0.ravel(), traceA=t * trace).reshape(x0.shape))
+    return np.asarray(
+        expm_multiply(t * linear_operator(weights, x0), x0.ravel(), traceA=t * trace).reshape(
+            x0.shape
+        )
+    )
 
 
 def linear_operator(weights: Weights, x0: np.ndarray) -> Any:
@@ -139,7 +163,11 @@ def linear_operator(weights: Weights, x0: np.ndarray) -> Any:
     from scipy.sparse.linalg import LinearOperator
 
     P, V, shape = attention_of_heads(weights, x0), weights.V, x0.shape
-    turned = tuple(np.swapaxes(part, 1, 2) for part in V[::-1]) if weights.is_factored else np.swapaxes(V, 1, 2)
+    turned = (
+        tuple(np.swapaxes(part, 1, 2) for part in V[::-1])
+        if weights.is_factored
+        else np.swapaxes(V, 1, 2)
+    )
     back, back_P = Weights(Q=weights.Q, K=weights.K, V=turned), np.swapaxes(P, 1, 2)
 
     def forth(y: np.ndarray) -> np.ndarray:
@@ -152,7 +180,9 @@ def linear_operator(weights: Weights, x0: np.ndarray) -> Any:
 
 
 def frozen_by_products(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
-    """One head: e^{tV} of exp(t (P(0) - I) kron V) x0 (n, d), by the eigenvectors of P(0) (n, n) and of V (d, d)."""
+    """One head: e^{tV} of exp(t (P(0) - I) kron V) x0 (n, d), by the eigenvectors of P(0) (n, n)
+    and of V (d, d).
+    """
     mu, R = np.linalg.eig(attention_of_heads(weights, x0)[0])
     nu, S = np.linalg.eig(weights.full_V[0])
     parts = np.linalg.solve(S, np.linalg.solve(R, x0.astype(complex)).T).T
@@ -161,7 +191,9 @@ def frozen_by_products(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray
 
 
 def second_order(weights: Weights, x0: np.ndarray) -> np.ndarray:
-    """sum_h P_h'(0) x0 V_h^T / 2 (n, d): P_ij' = P_ij (s_ij' - sum_l P_il s_il') in each head, s' from x' = sum_h P_h x V_h^T."""
+    """sum_h P_h'(0) x0 V_h^T / 2 (n, d): P_ij' = P_ij (s_ij' - sum_l P_il s_il') in each head, s'
+    from x' = sum_h P_h x V_h^T.
+    """
     P = attention_of_heads(weights, x0)
     velocity = apply_values(weights, P, x0)
     Q, K = np.swapaxes(weights.Q, 1, 2), np.swapaxes(weights.K, 1, 2)
@@ -171,20 +203,28 @@ def second_order(weights: Weights, x0: np.ndarray) -> np.ndarray:
 
 
 def rightmost_eigenvector(weights: Weights, x0: np.ndarray) -> tuple[complex, np.ndarray]:
-    """(eigenvalue of A with the largest real part, its eigenvector as tokens (n, d)): by A itself, or ARPACK where A is large."""
+    """(eigenvalue of A with the largest real part, its eigenvector as tokens (n, d)): by A itself,
+    or ARPACK where A is large.
+    """
     from scipy.sparse.linalg import eigs
 
     if x0.size <= DENSE:
-        A = np.einsum("hij,hab->iajb", attention_of_heads(weights, x0), weights.full_V).reshape(x0.size, x0.size)
+        A = np.einsum("hij,hab->iajb", attention_of_heads(weights, x0), weights.full_V).reshape(
+            x0.size, x0.size
+        )
         values, vectors = np.linalg.eig(A)
     else:
-        values, vectors = eigs(linear_operator(weights, x0), k=4, which="LR", v0=x0.ravel(), ncv=40, tol=1e-10)
+        values, vectors = eigs(
+            linear_operator(weights, x0), k=4, which="LR", v0=x0.ravel(), ncv=40, tol=1e-10
+        )
     best = int(np.argmax(values.real))
     return complex(values[best]), vectors[:, best].reshape(x0.shape)
 
 
 def plain_value_propagator(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
-    """G (nd, nd) with x(t) = G x(0) for any V_h, by SciPy's DOP853: G' = (sum_h P_h kron V_h) G along x itself."""
+    """G (nd, nd) with x(t) = G x(0) for any V_h, by SciPy's DOP853: G' = (sum_h P_h kron V_h) G
+    along x itself.
+    """
     from scipy.integrate import solve_ivp
 
     size, V = x0.size, weights.full_V
@@ -192,7 +232,9 @@ def plain_value_propagator(weights: Weights, x0: np.ndarray, t: float) -> np.nda
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         P = attention_of_heads(weights, flat[:size].reshape(x0.shape))
         moves = np.einsum("hij,hab->iajb", P, V).reshape(size, size)
-        return np.concatenate([moves @ flat[:size], (moves @ flat[size:].reshape(size, size)).ravel()])
+        return np.concatenate(
+            [moves @ flat[:size], (moves @ flat[size:].reshape(size, size)).ravel()]
+        )
 
     start = np.concatenate([x0.ravel(), np.eye(size).ravel()])
     end = solve_ivp(velocity, (0.0, t), start, method="DOP853", rtol=1e-9, atol=1e-10).y[:, -1]

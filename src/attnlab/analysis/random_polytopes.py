@@ -1,8 +1,10 @@
-"""Random points and their hull: exact expectations for n points of the square, the ball, the normal law and the sphere.
+"""Random points and their hull: exact expectations for n points of the square, the ball, the normal
+law and the sphere.
 
-A vertex i leads itself when <x_i, x_j> <= |x_i|^2 for all j: the plane through x_i across the ray from 0 has no point beyond it.
-A point leads itself with probability E (1 - share of the law beyond that plane)^(n - 1); a pair of points is an edge of a plane
-hull when all others lie on one side of its line, and so on: one integral each (Renyi and Sulanke 1963, Efron 1965).
+A vertex i leads itself when <x_i, x_j> <= |x_i|^2 for all j: the plane through x_i across the ray
+from 0 has no point beyond it. A point leads itself with probability E (1 - share of the law beyond
+that plane)^(n - 1); a pair of points is an edge of a plane hull when all others lie on one side of
+its line, and so on: one integral each (Renyi and Sulanke 1963, Efron 1965).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ NORMAL_PART = 1 / math.sqrt(3)
 
 
 def draw_points(law: str, n: int, d: int, rng: Any) -> np.ndarray:
-    """n points of the cube [-1, 1]^d, the unit ball, the unit sphere, or normal with the deviation of the cube."""
+    """n points of the cube [-1, 1]^d, the unit ball, the unit sphere, or normal with the deviation
+    of the cube.
+    """
     from attnlab.starts import as_generator, normal, sphere, uniform_cube
 
     generator = as_generator(rng)
@@ -32,7 +36,9 @@ def draw_points(law: str, n: int, d: int, rng: Any) -> np.ndarray:
 
 
 def expected_vertices(law: str, d: int, n: int) -> float:
-    """The expected number of vertices of the hull of n points; NaN where no formula is written down (cube in space)."""
+    """The expected number of vertices of the hull of n points; NaN where no formula is written down
+    (cube in space).
+    """
     if law == "sphere" or n <= d + 1:
         return float(n)
     if law == "cube":
@@ -43,7 +49,9 @@ def expected_vertices(law: str, d: int, n: int) -> float:
 
 @cache
 def expected_self_leaders(law: str, d: int, n: int) -> float:
-    """The expected number of tokens that lead themselves; NaN where no formula is written down (cube in space)."""
+    """The expected number of tokens that lead themselves; NaN where no formula is written down
+    (cube in space).
+    """
     if law == "sphere":
         return float(n)
     if law == "cube":
@@ -52,17 +60,25 @@ def expected_self_leaders(law: str, d: int, n: int) -> float:
 
     r, weight = _nodes(law)
     below = _below(law, d, r)
-    density = d * r ** (d - 1) if law == "ball" else r ** (d - 1) * np.exp(-r * r / 2) / (2 ** (d / 2 - 1) * gamma(d / 2))
+    density = (
+        d * r ** (d - 1)
+        if law == "ball"
+        else r ** (d - 1) * np.exp(-r * r / 2) / (2 ** (d / 2 - 1) * gamma(d / 2))
+    )
     return float(n * np.sum((weight * density * below ** (n - 1))[r > 0]))
 
 
 def renyi_sulanke_square(n: int) -> float:
-    """(8/3) (ln n + gamma - ln 2): the expected number of vertices of n points of a square, up to o(1)."""
+    """(8/3) (ln n + gamma - ln 2): the expected number of vertices of n points of a square, up to
+    o(1).
+    """
     return 8 / 3 * (math.log(n) + np.euler_gamma - math.log(2))
 
 
 def _nodes(law: str) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes over the distance from 0, with sign; panels get finer towards the rim of the ball."""
+    """Gauss-Legendre nodes over the distance from 0, with sign; panels get finer towards the rim of
+    the ball.
+    """
     if law == "normal":
         return _panels(np.linspace(-12.0, 12.0, 97))
     rim = 1 - np.geomspace(1e-9, 1.0, 60)[::-1]
@@ -85,9 +101,11 @@ def _below(law: str, d: int, r: np.ndarray) -> np.ndarray:
 
 
 def _one_sided(law: str, d: int, n: int) -> float:
-    """The chance that n - d points lie below the plane of d others; its distance has the density ~ (section)^(d + 1) moments.
+    """The chance that n - d points lie below the plane of d others; its distance has the density ~
+    (section)^(d + 1) moments.
 
-    By Blaschke and Petkantschin: normal with variance 1/d for the normal law, ~ (1 - p^2)^((d^2 - 1) / 2) for the ball.
+    By Blaschke and Petkantschin: normal with variance 1/d for the normal law, ~ (1 - p^2)^((d^2 -
+    1) / 2) for the ball.
     """
     from scipy.special import beta
 
@@ -100,14 +118,21 @@ def _one_sided(law: str, d: int, n: int) -> float:
 
 
 def _cut_square(a: np.ndarray, b: np.ndarray, depth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(area, minus its slope in the level) of what a line cuts off [-1, 1]^2: a u + b v > a + b - depth, a, b > 0."""
-    corners = [(np.maximum(depth - less, 0.0), sign) for less, sign in ((0.0, 1), (2 * a, -1), (2 * b, -1), (2 * a + 2 * b, 1))]
+    """(area, minus its slope in the level) of what a line cuts off [-1, 1]^2: a u + b v > a + b -
+    depth, a, b > 0.
+    """
+    corners = [
+        (np.maximum(depth - less, 0.0), sign)
+        for less, sign in ((0.0, 1), (2 * a, -1), (2 * b, -1), (2 * a + 2 * b, 1))
+    ]
     area = sum(sign * part**2 for part, sign in corners) / (2 * a * b)
     return area, sum(sign * part for part, sign in corners) / (a * b)
 
 
 def _vertices_of_square(n: int) -> float:
-    """n (n - 1) / 16 times the integral of chord^3 / 3 (1 - area / 4)^(n - 2) over all lines, an eighth of the directions."""
+    """n (n - 1) / 16 times the integral of chord^3 / 3 (1 - area / 4)^(n - 2) over all lines, an
+    eighth of the directions.
+    """
     angle, angle_weight = _panels(np.concatenate([[0.0], np.geomspace(1e-7, np.pi / 4, 40)]))
     part, part_weight = _panels(np.concatenate([[0.0], np.geomspace(1e-7, 1.0, 60)]))
     a, b = np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -117,8 +142,14 @@ def _vertices_of_square(n: int) -> float:
 
 
 def _leaders_of_square(n: int) -> float:
-    """n times the integral of (1 - area beyond the line across x / 4)^(n - 1) over a quarter of the square, of area 1."""
-    side, weight = _panels(np.concatenate([[0.0], 1 - np.geomspace(1e-6, 1.0, 60)[::-1][1:], [1.0]]))
+    """n times the integral of (1 - area beyond the line across x / 4)^(n - 1) over a quarter of the
+    square, of area 1.
+    """
+    side, weight = _panels(
+        np.concatenate([[0.0], 1 - np.geomspace(1e-6, 1.0, 60)[::-1][1:], [1.0]])
+    )
     a, b = side[:, None], side[None, :]
     area, _ = _cut_square(a, b, a + b - a * a - b * b)
-    return float(n * np.einsum("i,j,ij->", weight, weight, np.clip(1 - area / 4, 0.0, 1.0) ** (n - 1)))
+    return float(
+        n * np.einsum("i,j,ij->", weight, weight, np.clip(1 - area / 4, 0.0, 1.0) ** (n - 1))
+    )

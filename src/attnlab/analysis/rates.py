@@ -1,4 +1,6 @@
-"""Rates: straight lines through logarithms, with standard errors; and the escape constant of section 7 of the paper."""
+"""Rates: straight lines through logarithms, with standard errors; and the escape constant of
+section 7 of the paper.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from attnlab.starts import whole_number
 class Fit(Displayed):
     """The line v = intercept + slope u through m points, by least squares.
 
-    slope_error is the standard error sqrt(RSS / (m - 2) / sum (u - mean u)^2), residual the root mean square of v - line.
+    slope_error is the standard error sqrt(RSS / (m - 2) / sum (u - mean u)^2), residual the root
+    mean square of v - line.
     """
 
     slope: float
@@ -29,9 +32,15 @@ def fit_line(u: np.ndarray, v: np.ndarray) -> Fit:
     """The least-squares line through the points (u, v), both (m,), m >= 3."""
     u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
     if u.ndim != 1 or u.shape != v.shape or len(u) < 3:
-        raise ValueError(f"A fit needs two lists of the same length, 3 or more; got shapes {u.shape} and {v.shape}.")
+        raise ValueError(
+            f"A fit needs two lists of the same length, 3 or more; got shapes {u.shape} and"
+            f" {v.shape}."
+        )
     if not (np.isfinite(u).all() and np.isfinite(v).all()):
-        raise ValueError("A fit needs finite numbers whose logarithms exist. Leave out the times where there are none.")
+        raise ValueError(
+            "A fit needs finite numbers whose logarithms exist. Leave out the times where there are"
+            " none."
+        )
     centred = u - u.mean()
     spread = float(centred @ centred)
     if spread == 0.0:
@@ -39,24 +48,32 @@ def fit_line(u: np.ndarray, v: np.ndarray) -> Fit:
     slope = float(centred @ v) / spread
     intercept = float(v.mean()) - slope * float(u.mean())
     squares = float(np.sum((v - intercept - slope * u) ** 2))
-    return Fit(slope, math.sqrt(squares / (len(u) - 2) / spread), intercept, math.sqrt(squares / len(u)))
+    return Fit(
+        slope, math.sqrt(squares / (len(u) - 2) / spread), intercept, math.sqrt(squares / len(u))
+    )
 
 
 def fit_exponential(t: np.ndarray, y: np.ndarray) -> Fit:
-    """The fit y = e^{intercept} e^{slope t}: the line of log y against t, y > 0, both (m,). Cluster radii: slope -lambda."""
+    """The fit y = e^{intercept} e^{slope t}: the line of log y against t, y > 0, both (m,). Cluster
+    radii: slope -lambda.
+    """
     return fit_line(t, _log(y))
 
 
 def fit_double_exponential(t: np.ndarray, log_y: np.ndarray) -> Fit:
-    """The fit y = exp(-e^{intercept} e^{slope t}): the line of log(-log y) against t, from log y < 0, both (m,).
+    """The fit y = exp(-e^{intercept} e^{slope t}): the line of log(-log y) against t, from log y <
+    0, both (m,).
 
-    Theorem 2.1: y = 1 - max_j P_ij has slope V. The logarithm is the argument, because y itself underflows very soon.
+    Theorem 2.1: y = 1 - max_j P_ij has slope V. The logarithm is the argument, because y itself
+    underflows very soon.
     """
     return fit_line(t, _log(-np.asarray(log_y, dtype=float)))
 
 
 def fit_power_law(t: np.ndarray, y: np.ndarray) -> Fit:
-    """The fit y = e^{intercept} t^slope: the line of log y against log t, t, y > 0, both (m,). V = -I: norms have slope -1/2."""
+    """The fit y = e^{intercept} t^slope: the line of log y against log t, t, y > 0, both (m,). V =
+    -I: norms have slope -1/2.
+    """
     return fit_line(_log(t), _log(y))
 
 
@@ -67,7 +84,8 @@ def _log(y: np.ndarray) -> np.ndarray:
 
 
 def observed_order(sizes: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
-    """(p, half the width of its 95 % interval) of errors ~ sizes^(-p), both (m,), by least squares of the logarithms.
+    """(p, half the width of its 95 % interval) of errors ~ sizes^(-p), both (m,), by least squares
+    of the logarithms.
 
     The half width is NaN for two sizes.
     """

@@ -16,7 +16,9 @@ TIED = 1e-9
 
 @dataclass(frozen=True)
 class Sign(Displayed):
-    """In how many pairs something is more, less, the same; and the two-sided p of that by coin flips, ties left out."""
+    """In how many pairs something is more, less, the same; and the two-sided p of that by coin
+    flips, ties left out.
+    """
 
     wins: int
     losses: int
@@ -26,7 +28,9 @@ class Sign(Displayed):
 
 
 def sign_test(more: Any, less: Any, tied: float = TIED) -> Sign:
-    """Return the sign test of more > less over pairs (m,). What is no number is neither a win nor a loss."""
+    """Return the sign test of more > less over pairs (m,). What is no number is neither a win nor a
+    loss.
+    """
     from scipy.stats import binomtest
 
     difference = np.asarray(more, dtype=float) - np.asarray(less, dtype=float)
@@ -36,9 +40,13 @@ def sign_test(more: Any, less: Any, tied: float = TIED) -> Sign:
 
 
 def holm(ps: Sequence[float]) -> np.ndarray:
-    """Return the p of several tests (m,), corrected for their number by Holm's steps; none gets smaller."""
+    """Return the p of several tests (m,), corrected for their number by Holm's steps; none gets
+    smaller.
+    """
     given = np.asarray(ps, dtype=float)
     order = np.argsort(given, kind="stable")
     result = np.empty(len(given))
-    result[order] = np.minimum(np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)), 1.0)
+    result[order] = np.minimum(
+        np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)), 1.0
+    )
     return result

@@ -1,4 +1,6 @@
-"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of tokens."""
+"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class Law(Displayed):
-    """A probability law on [low, high] by its cumulative function and its density, both of an array of places."""
+    """A probability law on [low, high] by its cumulative function and its density, both of an array
+    of places.
+    """
 
     label: str
     low: float
@@ -34,7 +38,9 @@ class Law(Displayed):
         return (below + above) / 2
 
     def start(self, n: int) -> np.ndarray:
-        """n tokens at the quantiles of the levels (i - 1/2) / n: the midpoint rule for the law; shape (n, 1)."""
+        """n tokens at the quantiles of the levels (i - 1/2) / n: the midpoint rule for the law;
+        shape (n, 1).
+        """
         return self.quantiles(middle_levels(n))[:, None]
 
 
@@ -45,7 +51,9 @@ def middle_levels(n: int) -> np.ndarray:
 
 def uniform_law() -> Law:
     """The uniform law on [-1, 1]."""
-    return Law("uniform on [−1, 1]", -1.0, 1.0, lambda x: (x + 1) / 2, lambda x: np.full(np.shape(x), 0.5))
+    return Law(
+        "uniform on [−1, 1]", -1.0, 1.0, lambda x: (x + 1) / 2, lambda x: np.full(np.shape(x), 0.5)
+    )
 
 
 def truncated_bells(label: str, *parts: tuple[float, float, float]) -> Law:
@@ -53,21 +61,30 @@ def truncated_bells(label: str, *parts: tuple[float, float, float]) -> Law:
     from scipy.special import ndtr
 
     def raw(x: np.ndarray) -> np.ndarray:
-        return np.asarray(sum(weight * ndtr((x - mean) / deviation) for weight, mean, deviation in parts))
+        return np.asarray(
+            sum(weight * ndtr((x - mean) / deviation) for weight, mean, deviation in parts)
+        )
 
     first, last = raw(np.array(-1.0)), raw(np.array(1.0))
 
     def density(x: np.ndarray) -> np.ndarray:
-        total = sum(weight / deviation * np.exp(-(((x - mean) / deviation) ** 2) / 2) for weight, mean, deviation in parts)
+        total = sum(
+            weight / deviation * np.exp(-(((x - mean) / deviation) ** 2) / 2)
+            for weight, mean, deviation in parts
+        )
         return np.asarray(total) / np.sqrt(2 * np.pi) / (last - first)
 
     return Law(label, -1.0, 1.0, lambda x: (raw(x) - first) / (last - first), density)
 
 
 def wasserstein(first: np.ndarray, second: np.ndarray, power: float = 2.0) -> float:
-    """W_p between two clouds of equally heavy tokens on the line, exactly: in order, each repeated until both are as many."""
+    """W_p between two clouds of equally heavy tokens on the line, exactly: in order, each repeated
+    until both are as many.
+    """
     many = np.lcm(len(first), len(second))
-    one, other = (np.repeat(np.sort(tokens, axis=None), many // len(tokens)) for tokens in (first, second))
+    one, other = (
+        np.repeat(np.sort(tokens, axis=None), many // len(tokens)) for tokens in (first, second)
+    )
     return float(np.mean(np.abs(one - other) ** power) ** (1 / power))
 
 

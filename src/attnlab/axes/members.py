@@ -16,9 +16,21 @@ from attnlab.axes.speeds import speeds
 from attnlab.axes.writes import writes
 
 AXES: dict[str, AxisRegistry[Any]] = {
-    "scores": scores, "kernel": kernels, "mask": masks, "geometry": spaces, "read": reads, "write": writes, "speed": speeds,
-    "feedforward": drifts, "noise": noises}
+    "scores": scores,
+    "kernel": kernels,
+    "mask": masks,
+    "geometry": spaces,
+    "read": reads,
+    "write": writes,
+    "speed": speeds,
+    "feedforward": drifts,
+    "noise": noises,
+}
 """{keyword of simulate, and key of a Spec: its registry}."""
 
-USUAL = {name: registry.default for name, registry in AXES.items() if name not in ("kernel", "mask", "geometry")}
+USUAL = {
+    name: registry.default
+    for name, registry in AXES.items()
+    if name not in ("kernel", "mask", "geometry")
+}
 """{axis: default} of the axes that are named only if they differ from it."""

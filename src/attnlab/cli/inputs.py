@@ -15,7 +15,9 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 
 def read_spec(source: Path) -> Spec:
-    """Return the Spec in a file, or the example of that name. Raises ValueError, OSError or UnknownName."""
+    """Return the Spec in a file, or the example of that name. Raises ValueError, OSError or
+    UnknownName.
+    """
     if is_example(source):
         return example_spec(str(source))
     if is_word(source):
@@ -26,14 +28,18 @@ def read_spec(source: Path) -> Spec:
         raise ValueError(f"{source} is a folder: give a Spec, a .toml or .json file.") from None
     except FileNotFoundError as problem:
         if source.stem in example_names():
-            raise ValueError(f"{problem} To use the example, give its name alone: {source.stem}.") from None
+            raise ValueError(
+                f"{problem} To use the example, give its name alone: {source.stem}."
+            ) from None
         raise
     except TypeError as problem:
         raise ValueError(str(problem)) from None
 
 
 def read_run(source: Path, **options: Any) -> Trajectory:
-    """Return the run in a .nc file, or simulate a Spec (a file, or an example's name). A failed run raises RunFailed."""
+    """Return the run in a .nc file, or simulate a Spec (a file, or an example's name). A failed run
+    raises RunFailed.
+    """
     if is_spec(source):
         run = run_spec(read_spec(source), throw=False, **options)
         if not run.is_ok:
@@ -43,8 +49,10 @@ def read_run(source: Path, **options: Any) -> Trajectory:
 
     found = load(source)
     if not isinstance(found, Trajectory):
-        raise ValueError(f"{source} must hold a run or a Spec; it holds {type(found).__name__}. In Python, "
-                         "al.plot(al.load(path)) draws it.")
+        raise ValueError(
+            f"{source} must hold a run or a Spec; it holds {type(found).__name__}. In Python, "
+            "al.plot(al.load(path)) draws it."
+        )
     return found
 
 
@@ -59,5 +67,7 @@ def is_example(source: Path) -> bool:
 
 
 def is_word(source: Path) -> bool:
-    """Whether it can only be a name: no file exists there, and it has neither a suffix nor a folder."""
+    """Whether it can only be a name: no file exists there, and it has neither a suffix nor a
+    folder.
+    """
     return not source.exists() and not source.suffix and len(source.parts) == 1

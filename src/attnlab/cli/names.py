@@ -1,4 +1,6 @@
-"""Everything that a Spec or the command line can name, with one line about each and the keys it takes."""
+"""Everything that a Spec or the command line can name, with one line about each and the keys it
+takes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ import numpy as np
 from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES
 from attnlab.axes.registry import AxisRegistry, parameter_names
-from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
+from attnlab.cli.words import (
+    DYNAMICS_MEANINGS,
+    FEEDFORWARD_MEANINGS,
+    SOLVE_MEANINGS,
+    START_MEANINGS,
+    WORD_MEANINGS,
+    WORDS,
+)
 from attnlab.examples import example_names, example_title
 from attnlab.registry import Registry, outline
 from attnlab.types import FeedForward
@@ -35,7 +44,9 @@ class Named:
 
 @dataclass(frozen=True)
 class Listing:
-    """One kind of names. `names()` is fast; `things()` returns what is known about each and may need imports."""
+    """One kind of names. `names()` is fast; `things()` returns what is known about each and may
+    need imports.
+    """
 
     names: Callable[[], Collection[str]]
     things: Callable[[], dict[str, Named]]
@@ -50,10 +61,16 @@ def listings() -> dict[str, Listing]:
     """Return {kind: Listing} of all registries, words, keys and example Specs."""
     return {
         "weights families": Listing(partial(outline, "attnlab.weights"), _families),
-        "published matrices": Listing(published_names, lambda: {name: Named(spectrum_line(name)) for name in published_names()}),
+        "published matrices": Listing(
+            published_names,
+            lambda: {name: Named(spectrum_line(name)) for name in published_names()},
+        ),
         "bases": _words("bases"),
         "start laws": Listing(lambda: list(_laws()), _laws),
-        "keys of every law": Listing(lambda: START_MEANINGS, lambda: {key: Named(text) for key, text in START_MEANINGS.items()}),
+        "keys of every law": Listing(
+            lambda: START_MEANINGS,
+            lambda: {key: Named(text) for key, text in START_MEANINGS.items()},
+        ),
         "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, option_defaults),
         "geometries": _members(AXES["geometry"]),
         "kernels": _members(AXES["kernel"]),
@@ -71,28 +88,46 @@ def listings() -> dict[str, Listing]:
         "frames": _words("frames"),
         "observables": outlined("attnlab.analysis"),
         "kinds of figure": outlined("attnlab.render.kinds"),
-        "example Specs": Listing(example_names, lambda: {name: Named(example_title(name)) for name in example_names()}),
+        "example Specs": Listing(
+            example_names, lambda: {name: Named(example_title(name)) for name in example_names()}
+        ),
     }
 
 
 def outlined(package: str) -> Listing:
-    """Return the names that the files of a package register, with the first sentence of their docstrings."""
-    return Listing(partial(outline, package),
-                   lambda: {name: Named(first_sentence(text)) for name, text in outline(package).items()})
+    """Return the names that the files of a package register, with the first sentence of their
+    docstrings.
+    """
+    return Listing(
+        partial(outline, package),
+        lambda: {name: Named(first_sentence(text)) for name, text in outline(package).items()},
+    )
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return {key: default} of the function behind a name, as a Spec fills it: there rng is 0 by default."""
-    found = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    """Return {key: default} of the function behind a name, as a Spec fills it: there rng is 0 by
+    default.
+    """
+    found = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
     return {name: 0 if name == "rng" else default for name, default in found.items()}
 
 
 def option_defaults() -> dict[str, Any]:
-    """Return {key: default} of the keys of [dynamics] and [solve], which are the options of `simulate`."""
+    """Return {key: default} of the keys of [dynamics] and [solve], which are the options of
+    `simulate`.
+    """
     from attnlab.engine import simulate
 
-    found = {name: parameter.default for name, parameter in inspect.signature(simulate).parameters.items()}
-    return found | {name: AXES[name].default for name in NORMALISED_AXES}         # None unless a normalisation chooses
+    found = {
+        name: parameter.default
+        for name, parameter in inspect.signature(simulate).parameters.items()
+    }
+    return found | {
+        name: AXES[name].default for name in NORMALISED_AXES
+    }  # None unless a normalisation chooses
 
 
 def published_names() -> tuple[str, ...]:
@@ -108,13 +143,21 @@ def spectrum_line(matrix: str) -> str:
 
     V = weights_families["published"](matrix=matrix).full_V[0]
     values = sorted(np.linalg.eigvals(V), key=lambda value: (-value.real, -value.imag))
-    upper = [value for value in values if value.imag >= 0]      # one of each conjugate pair
-    words = [f"{value.real:.3g} +- {value.imag:.3g} i" if value.imag else f"{value.real:.3g}" for value in upper]
-    return f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''}, eigenvalues {', '.join(words)}."
+    upper = [value for value in values if value.imag >= 0]  # one of each conjugate pair
+    words = [
+        f"{value.real:.3g} +- {value.imag:.3g} i" if value.imag else f"{value.real:.3g}"
+        for value in upper
+    ]
+    return (
+        f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''},"
+        f" eigenvalues {', '.join(words)}."
+    )
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring on one line: up to a full stop at a line end, or an empty line."""
+    """Return the first sentence of a docstring on one line: up to a full stop at a line end, or an
+    empty line.
+    """
     lines: list[str] = []
     for line in text.splitlines():
         lines.append(line.strip())
@@ -129,9 +172,17 @@ def first_sentence_of(function: Callable[..., Any]) -> str:
 
 
 def in_words(keys: Mapping[str, Any]) -> str:
-    """Format the parameters on one line: n, d, low = -1.0, [k]. Brackets: it may be left out and has no default."""
+    """Format the parameters on one line: n, d, low = -1.0, [k]. Brackets: it may be left out and
+    has no default.
+    """
     words = (
-        name if default is REQUIRED else f"[{name}]" if default is None else f"{name} = {in_toml(default)}"
+        (
+            name
+            if default is REQUIRED
+            else f"[{name}]"
+            if default is None
+            else f"{name} = {in_toml(default)}"
+        )
         for name, default in keys.items()
     )
     return ", ".join(words)
@@ -149,13 +200,19 @@ def in_toml(value: Any) -> str:
 def _families() -> dict[str, Named]:
     from attnlab.weights import weights_families
 
-    return {name: Named(first_sentence_of(thing), parameters(thing)) for name, thing in _items(weights_families)}
+    return {
+        name: Named(first_sentence_of(thing), parameters(thing))
+        for name, thing in _items(weights_families)
+    }
 
 
 def _laws() -> dict[str, Named]:
     from attnlab.starts import start_laws
 
-    return {name: Named(first_sentence_of(thing), parameters(thing)) for name, thing in _items(start_laws)}
+    return {
+        name: Named(first_sentence_of(thing), parameters(thing))
+        for name, thing in _items(start_laws)
+    }
 
 
 def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
@@ -163,13 +220,20 @@ def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
 
 
 def _words(kind: str) -> Listing:
-    return Listing(lambda: WORDS[kind], lambda: {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]})
+    return Listing(
+        lambda: WORDS[kind],
+        lambda: {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]},
+    )
 
 
 def _members(registry: AxisRegistry) -> Listing:
     def things() -> dict[str, Named]:
-        return {name: Named(first_sentence_of(member), parameters(member) if parameter_names(member) else None)
-                for name, member in _items(registry)}
+        return {
+            name: Named(
+                first_sentence_of(member), parameters(member) if parameter_names(member) else None
+            )
+            for name, member in _items(registry)
+        }
 
     return Listing(lambda: list(registry), things)
 

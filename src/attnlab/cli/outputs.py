@@ -20,7 +20,9 @@ RESULT_SUFFIXES = (*RUN_SUFFIXES, ".json")
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write: the option that names it, its path, and a check that refuses a name that cannot work."""
+    """A file to write: the option that names it, its path, and a check that refuses a name that
+    cannot work.
+    """
 
     option: str
     path: Path
@@ -28,37 +30,54 @@ class Output:
 
 
 def check_outputs(outputs: Sequence[Output], source: Path, is_forced: bool) -> None:
-    """Refuse an output that cannot be written, would overwrite the input, or exists (unless forced)."""
+    """Refuse an output that cannot be written, would overwrite the input, or exists (unless
+    forced).
+    """
     for number, output in enumerate(outputs):
         path = output.path
         if _is_same(path, source):
-            raise ValueError(f"{output.option} would overwrite the input {path}. Choose another name.")
+            raise ValueError(
+                f"{output.option} would overwrite the input {path}. Choose another name."
+            )
         for other in outputs[:number]:
             if _is_same(path, other.path):
-                raise ValueError(f"{other.option} and {output.option} are the same file, {path}. Choose two names.")
+                raise ValueError(
+                    f"{other.option} and {output.option} are the same file, {path}. Choose two"
+                    " names."
+                )
         _check_place(path)
         output.check_name(path)
     for output in outputs:
         if output.path.exists() and not is_forced:
-            raise ValueError(f"{output.path} exists already. Choose another name, or add --force to replace it.")
+            raise ValueError(
+                f"{output.path} exists already. Choose another name, or add --force to replace it."
+            )
 
 
 def check_run_name(path: Path) -> None:
     """Refuse a name that does not end like the name of a run."""
     if path.suffix.lower() != ".nc":
-        raise ValueError(f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}.")
+        raise ValueError(
+            f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}."
+        )
 
 
 def check_spec_name(path: Path) -> None:
     """Refuse a name that does not end like the name of a Spec."""
     if path.suffix not in SPEC_SUFFIXES:
-        raise ValueError(f"The name of a Spec must end in .toml or .json, got {path}: use {path.with_suffix('.toml')}.")
+        raise ValueError(
+            f"The name of a Spec must end in .toml or .json, got {path}: use"
+            f" {path.with_suffix('.toml')}."
+        )
 
 
 def check_data_name(path: Path) -> None:
     """Refuse a name that is neither for a run nor for the data of a run in another format."""
     if path.suffix.lower() not in RUN_SUFFIXES:
-        raise ValueError(f"The name of a run must end in .nc, .csv, .npz or .mat, got {path}: use {path.with_suffix('.nc')}.")
+        raise ValueError(
+            f"The name of a run must end in .nc, .csv, .npz or .mat, got {path}: use"
+            f" {path.with_suffix('.nc')}."
+        )
 
 
 def check_result_name(path: Path) -> None:
@@ -81,8 +100,10 @@ def check_figure_name(path: Path) -> None:
     """Refuse a name that is not the name of a figure."""
     from attnlab import render
 
-    if is_movie_name(path):     # matplotlib would write a .gif that does not move
-        raise ValueError(f"{path} is the name of a movie: a figure's name ends in .png, .pdf or .svg.")
+    if is_movie_name(path):  # matplotlib would write a .gif that does not move
+        raise ValueError(
+            f"{path} is the name of a movie: a figure's name ends in .png, .pdf or .svg."
+        )
     if path.suffix.lower() == ".nc":
         raise ValueError(f"{path} is the name of data: a figure's name ends in .png, .pdf or .svg.")
     render.check_figure_name(path)

@@ -10,16 +10,33 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run
-from attnlab.cli.outputs import Output, check_figure_name, check_movie_name, check_outputs, is_movie_name
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_movie_name,
+    check_outputs,
+    is_movie_name,
+)
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 
-SOURCE = "A saved result (.nc), such as a run, or a Spec to simulate first: .toml, .json, or the name of an example."
+SOURCE = (
+    "A saved result (.nc), such as a run, or a Spec to simulate first: .toml, .json, or the name of"
+    " an example."
+)
 OUTPUT = "The figure (.png, .pdf, .svg; .pgf where TeX is installed), or the movie (.gif, .mp4)."
 
-Width = Annotated[float | None, typer.Option(metavar="INCHES", help="The width of the figure: 3.4 for a column of a paper.")]
-Title = Annotated[bool, typer.Option(
-    "--title/--no-title", help="Whether the figure has its titles. Without them, they are printed.")]
+Width = Annotated[
+    float | None,
+    typer.Option(metavar="INCHES", help="The width of the figure: 3.4 for a column of a paper."),
+]
+Title = Annotated[
+    bool,
+    typer.Option(
+        "--title/--no-title",
+        help="Whether the figure has its titles. Without them, they are printed.",
+    ),
+]
 """The options of every verb that draws."""
 
 
@@ -27,25 +44,42 @@ Title = Annotated[bool, typer.Option(
 def plot(
     source: Annotated[Path, typer.Argument(metavar="RUN|SPEC", help=SOURCE)],
     output: Annotated[Path, typer.Option("--output", "-o", help=OUTPUT)],
-    kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list figures` shows all kinds.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="The kind of figure; `attnlab list figures` shows all kinds.")
+    ] = None,
     member: Annotated[int, typer.Option(help="Which member of a batch, counted from 0.")] = 0,
-    times: Annotated[str | None, typer.Option(metavar="T,T,...", help="The times a figure shows, such as 0,2.5,5.")] = None,
-    frame: Annotated[str | None, typer.Option(metavar="x|z", help="The tokens x, or z = exp(-tV) x.")] = None,
-    head: Annotated[int | None, typer.Option(help="The head whose attention is shown, counted from 0.")] = None,
+    times: Annotated[
+        str | None,
+        typer.Option(metavar="T,T,...", help="The times a figure shows, such as 0,2.5,5."),
+    ] = None,
+    frame: Annotated[
+        str | None, typer.Option(metavar="x|z", help="The tokens x, or z = exp(-tV) x.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="The head whose attention is shown, counted from 0.")
+    ] = None,
     width: Width = None,
     title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Draw a run, or film it if the output is a .gif or .mp4. Without --kind, a suitable kind of figure is chosen.
+    """Draw a run, or film it if the output is a .gif or .mp4. Without --kind, a suitable kind of
+    figure is chosen.
 
     Saved limits, verdicts and flows can be drawn too.
     """
     is_movie = is_movie_name(output)
-    check_outputs([Output("-o", output, check_movie_name if is_movie else check_figure_name)], source, force)
+    check_outputs(
+        [Output("-o", output, check_movie_name if is_movie else check_figure_name)], source, force
+    )
     if is_movie and times is not None:
-        raise ValueError("--times applies only to figures; a movie shows all times. Remove it, or give -o a .png.")
+        raise ValueError(
+            "--times applies only to figures; a movie shows all times. Remove it, or give -o a"
+            " .png."
+        )
     if is_movie and (width is not None or not title):
-        raise ValueError("--width and --no-title apply only to figures. Remove them, or give -o a .png.")
+        raise ValueError(
+            "--width and --no-title apply only to figures. Remove them, or give -o a .png."
+        )
     if frame not in (None, "x", "z"):
         raise ValueError(f"--frame must be x or z, got {frame!r}.")
     shown = None if times is None else numbers_of(times)
@@ -55,12 +89,20 @@ def plot(
     if kind is not None and (kind != "limit" or is_spec(source)):
         render.kinds[kind]  # raises with the nearest name, before the run is simulated
     check_width(width)
-    thing = read_run(source, progress=has_terminal()) if is_spec(source) or is_movie else _read_result(source)
+    thing = (
+        read_run(source, progress=has_terminal())
+        if is_spec(source) or is_movie
+        else _read_result(source)
+    )
     if is_movie:
-        render.movie(thing, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
+        render.movie(
+            thing, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal()
+        )
         say(f"Movie written to {output}.")
         return
-    caption = draw_into(output, thing, width, title, kind=kind, times=shown, member=member, frame=frame, head=head)
+    caption = draw_into(
+        output, thing, width, title, kind=kind, times=shown, member=member, frame=frame, head=head
+    )
     say(f"Figure written to {output}.")
     say_caption(caption, title)
 
@@ -72,8 +114,10 @@ def _read_result(source: Path) -> Any:
 
     found = load(source)
     if not is_drawable(found):
-        raise ValueError(f"{source} holds {type(found).__name__}, which has no figure. Give a run, a limit, verdicts, a flow, or "
-                         "what models.sentence and models.iterate return.")
+        raise ValueError(
+            f"{source} holds {type(found).__name__}, which has no figure. Give a run, a limit,"
+            " verdicts, a flow, or what models.sentence and models.iterate return."
+        )
     return found
 
 
@@ -107,5 +151,7 @@ def numbers_of(text: str) -> list[float]:
     except ValueError:
         numbers = []
     if not numbers or not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"--times must be numbers with commas between them, such as 0,2.5,5; got {text!r}.")
+        raise ValueError(
+            f"--times must be numbers with commas between them, such as 0,2.5,5; got {text!r}."
+        )
     return numbers

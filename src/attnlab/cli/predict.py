@@ -16,21 +16,30 @@ from attnlab.cli.theory_words import print_prediction_table, print_predictions, 
 from attnlab.run import resolve
 from attnlab.theory import theorems
 
-SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are used."
+SOURCE = (
+    "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are used."
+)
 NAMES = "Only this statement; may be given several times. `attnlab list results` shows all of them."
 
 
 @verbs.register("predict")
 def predict(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    names: Annotated[list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)] = None,
-    is_long: Annotated[bool, typer.Option("--long", help="Also every hypothesis, with the number behind it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)
+    ] = None,
+    is_long: Annotated[
+        bool, typer.Option("--long", help="Also every hypothesis, with the number behind it.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")
+    ] = False,
 ) -> None:
-    """Print what the theory says about a Spec, from its weights and first tokens. Nothing is simulated.
+    """Print what the theory says about a Spec, from its weights and first tokens. Nothing is
+    simulated.
 
-    Prints one line per statement, applicable statements first. For a batch it prints a table: how many members each
-    statement applies to.
+    Prints one line per statement, applicable statements first. For a batch it prints a table: how
+    many members each statement applies to.
     """
     from attnlab.theory.verbs import predictions
 
@@ -40,8 +49,11 @@ def predict(
         dynamics, x0 = resolved.dynamics, resolved.x0
     else:
         run = read_run(source)
-        states, log_scale = run.scaled_x()                              # later tokens may be beyond double precision
-        dynamics, x0 = run.dynamics, states[..., 0, :, :] * np.exp(log_scale[..., 0])[..., None, None]
+        states, log_scale = run.scaled_x()  # later tokens may be beyond double precision
+        dynamics, x0 = (
+            run.dynamics,
+            states[..., 0, :, :] * np.exp(log_scale[..., 0])[..., None, None],
+        )
     starts = x0.reshape(-1, *x0.shape[-2:])
     members = [predictions(dynamics, np.array(start), chosen) for start in starts]
     if as_json:

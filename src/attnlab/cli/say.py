@@ -1,4 +1,6 @@
-"""Print words to the terminal. They may hold untrusted texts, tokens and names, and a terminal obeys some characters."""
+"""Print words to the terminal. They may hold untrusted texts, tokens and names, and a terminal
+obeys some characters.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from attnlab.controls import escape_controls
 
 
 def say(words: str, err: bool = False) -> None:
-    r"""Print `words` and an end of line. Characters that a terminal would obey become escapes, such as \x1b."""
+    r"""Print `words` and an end of line. Characters that a terminal would obey become escapes, such
+    as \x1b.
+    """
     typer.echo(escape_controls(words), err=err)
 
 
@@ -30,10 +34,19 @@ def has_terminal() -> bool:
 
 
 ADVICE = re.compile(r'\b(\w\w+) ?= ?"?([\w.+-]*\w)"?')
-"""An argument and its value, such as work=20 or t_end = 8.4. Names of one letter are mathematics."""
+"""An argument and its value, such as work=20 or t_end = 8.4. Names of one letter are
+mathematics.
+"""
 
 
 def as_options(words: str, command: Callable[..., None]) -> str:
-    """Write the arguments that a sentence advises as options, if the command has them: work=20 becomes --work 20."""
+    """Write the arguments that a sentence advises as options, if the command has them: work=20
+    becomes --work 20.
+    """
     arguments = inspect.signature(command).parameters
-    return ADVICE.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}" if found[1] in arguments else found[0], words)
+    return ADVICE.sub(
+        lambda found: (
+            f"--{found[1].replace('_', '-')} {found[2]}" if found[1] in arguments else found[0]
+        ),
+        words,
+    )

@@ -1,4 +1,6 @@
-"""attnlab sentence: run a text through a trained model, layer by layer, and through variants of the model."""
+"""attnlab sentence: run a text through a trained model, layer by layer, and through variants of the
+model.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,32 @@ from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
 from attnlab.progress import track
 
-MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+MODEL = (
+    "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+)
 TEXT = "The sentence, in quotation marks; leave it out if you give --ids."
-ONLY = "Only these variants besides the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random, untrained."
+ONLY = (
+    "Only these variants besides the real stack: no_mlp, no_norm, attention_only, no_mask, tied,"
+    " twin, random, untrained."
+)
 FIGURE = "Draw curves and leaders into this file (.png, .pdf, .svg)."
 LAYER = "The layer that the variant `tied` and the iteration repeat, counted from 0."
-ITERATED = "Draw into this file what one layer does when it is repeated (also for a model whose layers are not tied)."
-NUMBERS = ("cosine", "cosine_low", "clusters", "rank", "norm", "distance", "turn", "entropy", "attention_rank", "leader")
+ITERATED = (
+    "Draw into this file what one layer does when it is repeated (also for a model whose layers are"
+    " not tied)."
+)
+NUMBERS = (
+    "cosine",
+    "cosine_low",
+    "clusters",
+    "rank",
+    "norm",
+    "distance",
+    "turn",
+    "entropy",
+    "attention_rank",
+    "leader",
+)
 DIGITS = {"cosine": 3, "clusters": 0, "rank": 1, "entropy": 2, "turn": 3}
 
 
@@ -33,36 +54,74 @@ DIGITS = {"cosine": 3, "clusters": 0, "rank": 1, "entropy": 2, "turn": 3}
 def sentence(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help=TEXT)] = None,
-    ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
-    special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
+    ids: Annotated[
+        str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")
+    ] = None,
+    special: Annotated[
+        bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")
+    ] = True,
     only: Annotated[str | None, typer.Option(metavar="NAMES", help=ONLY)] = None,
-    cosine: Annotated[float, typer.Option(help="Tokens whose directions have at least this cosine form one cluster.")] = 0.9,
+    cosine: Annotated[
+        float,
+        typer.Option(help="Tokens whose directions have at least this cosine form one cluster."),
+    ] = 0.9,
     layer: Annotated[int, typer.Option(help=LAYER)] = 0,
     times: Annotated[int, typer.Option(help="The most repetitions of a tied layer.")] = 400,
     rng: Annotated[int, typer.Option(help="The seed of the random weights.")] = 0,
-    figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help=FIGURE)] = None,
-    words: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the words in their principal planes into it.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", "-o", metavar="FILE", help=FIGURE)
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the words in their principal planes into it."),
+    ] = None,
     iteration: Annotated[Path | None, typer.Option(metavar="FILE", help=ITERATED)] = None,
-    csv: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write the numbers of all variants and layers into this .csv file.")] = None,
-    nc: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write everything, tokens too, into this NetCDF file (.nc).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the numbers of all variants and layers into this .csv file."
+        ),
+    ] = None,
+    nc: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write everything, tokens too, into this NetCDF file (.nc)."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Show what each layer does to the tokens of a sentence, in the real model and in variants of it.
+    """Show what each layer does to the tokens of a sentence, in the real model and in variants of
+    it.
 
-    The variants leave parts out. Others are the idealised model of the theory and, as nulls, random weights of the same
-    sizes and untrained weights. If all layers are tied (ALBERT), the layer is also repeated until the tokens settle.
+    The variants leave parts out. Others are the idealised model of the theory and, as nulls, random
+    weights of the same sizes and untrained weights. If all layers are tied (ALBERT), the layer is
+    also repeated until the tokens settle.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
-        raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
-    named = (("--figure", figure, check_figure_name), ("--words", words, check_figure_name),
-             ("--iteration", iteration, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name))
-    check_outputs([Output(option, path, check) for option, path, check in named if path is not None], Path(model), force)
+        raise ValueError(
+            f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}."
+        )
+    named = (
+        ("--figure", figure, check_figure_name),
+        ("--words", words, check_figure_name),
+        ("--iteration", iteration, check_figure_name),
+        ("--csv", csv, lambda path: None),
+        ("--nc", nc, check_run_name),
+    )
+    check_outputs(
+        [Output(option, path, check) for option, path, check in named if path is not None],
+        Path(model),
+        force,
+    )
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
-        raise ValueError(f"--words draws the real stack next to the idealised model. Add twin to --only, which is {only}.")
+        raise ValueError(
+            "--words draws the real stack next to the idealised model. Add twin to --only, which"
+            f" is {only}."
+        )
     from attnlab.models.catalog.sources import load
     from attnlab.models.studies.sentences import sentence as measured
     from attnlab.models.studies.tied import iterate
@@ -73,17 +132,40 @@ def sentence(
     repeated, is_repeated = None, loaded.config.is_tied or iteration is not None
     with track(has_terminal() and not as_json) as progress:
         first = progress.part(0.0, 0.7 if is_repeated else 1.0, "reading")
-        data = measured(loaded, text, ids=numbers, special=special, only=chosen, cosine=cosine, tied_layer=layer, rng=rng,
-                        progress=first)
+        data = measured(
+            loaded,
+            text,
+            ids=numbers,
+            special=special,
+            only=chosen,
+            cosine=cosine,
+            tied_layer=layer,
+            rng=rng,
+            progress=first,
+        )
         if is_repeated:
-            repeated = iterate(loaded, text, ids=numbers, special=special, layer=layer, times=times, cosine=cosine,
-                               progress=progress.part(0.7, 1.0, "repeating"))
+            repeated = iterate(
+                loaded,
+                text,
+                ids=numbers,
+                special=special,
+                layer=layer,
+                times=times,
+                cosine=cosine,
+                progress=progress.part(0.7, 1.0, "repeating"),
+            )
     if as_json:
         say(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
     else:
         _print(data, repeated)
     _write(data, repeated, figure, words, iteration, csv, nc)
-    for path, what in ((figure, "Figure"), (words, "Figure"), (iteration, "Figure"), (csv, "Table"), (nc, "Data")):
+    for path, what in (
+        (figure, "Figure"),
+        (words, "Figure"),
+        (iteration, "Figure"),
+        (csv, "Table"),
+        (nc, "Data"),
+    ):
         if path is not None:
             say(f"{what} written to {path}.", err=as_json)
 
@@ -91,19 +173,32 @@ def sentence(
 def _check_given(model: Any, text: str | None, ids: list[int] | None) -> None:
     """Refuse both a text and ids, or neither; a model without a tokenizer needs ids."""
     if text is None and ids is None:
-        raise ValueError("Give a sentence in quotation marks, or --ids with token ids such as 1,2,3.")
+        raise ValueError(
+            "Give a sentence in quotation marks, or --ids with token ids such as 1,2,3."
+        )
     if text is not None and ids is not None:
         raise ValueError("Give a sentence or --ids, not both.")
     if text is not None:
         check_tokenizer(model)
 
 
-def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, iteration: Path | None, csv: Path | None,
-           nc: Path | None) -> None:
+def _write(
+    data: Any,
+    repeated: Any,
+    figure: Path | None,
+    words: Path | None,
+    iteration: Path | None,
+    csv: Path | None,
+    nc: Path | None,
+) -> None:
     if figure is not None or words is not None or iteration is not None:
         from attnlab.render.sentence_figure import draw_iteration, draw_sentence, draw_words
 
-        drawn = ((figure, draw_sentence, data), (words, draw_words, data), (iteration, draw_iteration, repeated))
+        drawn = (
+            (figure, draw_sentence, data),
+            (words, draw_words, data),
+            (iteration, draw_iteration, repeated),
+        )
         for path, draw, shown in drawn:
             if path is not None:
                 draw(shown).savefig(path)
@@ -117,23 +212,41 @@ def _table(data: Any) -> Any:
     """Return one row per variant and step, with the word of the leader."""
     frame = data[list(NUMBERS)].to_dataframe().reset_index().dropna(subset=["cosine"])
     word = [str(one).strip() for one in data["word"].values]
-    is_read = np.isfinite(frame["entropy"])                 # the attention of a step is that of the layer that reads it
-    frame["read_by_layer"] = [step if read else "" for step, read in zip(frame["step"], is_read, strict=True)]
-    frame["leader_word"] = ["" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]]
+    is_read = np.isfinite(
+        frame["entropy"]
+    )  # the attention of a step is that of the layer that reads it
+    frame["read_by_layer"] = [
+        step if read else "" for step, read in zip(frame["step"], is_read, strict=True)
+    ]
+    frame["leader_word"] = [
+        "" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]
+    ]
     return frame
 
 
 def _record(data: Any, repeated: Any) -> dict[str, Any]:
     from attnlab.models.studies.findings import findings
 
-    record = {**data.attrs, "about_variants": json.loads(data.attrs["about_variants"]), "said": findings(data),
-              "words": data["word"].values, "ids": data["id"].values, "is_special": data["is_special"].values.astype(bool),
-              "variants": _table(data).to_dict(orient="records"),
-              "received": data["received"].sel(variant="real").values[: data.attrs["layers"]]}
+    record = {
+        **data.attrs,
+        "about_variants": json.loads(data.attrs["about_variants"]),
+        "said": findings(data),
+        "words": data["word"].values,
+        "ids": data["id"].values,
+        "is_special": data["is_special"].values.astype(bool),
+        "variants": _table(data).to_dict(orient="records"),
+        "received": data["received"].sel(variant="real").values[: data.attrs["layers"]],
+    }
     if repeated is not None:
-        attributes = {name: value for name, value in repeated.attrs.items() if name not in data.attrs}
-        record["iteration"] = {**attributes, "label": repeated["label"].values[-1], "passed": repeated["passed"].values,
-                               "passed_by_all": repeated["passed_by_all"].values}
+        attributes = {
+            name: value for name, value in repeated.attrs.items() if name not in data.attrs
+        }
+        record["iteration"] = {
+            **attributes,
+            "label": repeated["label"].values[-1],
+            "passed": repeated["passed"].values,
+            "passed_by_all": repeated["passed_by_all"].values,
+        }
     return record
 
 
@@ -143,30 +256,63 @@ def _print(data: Any, repeated: Any) -> None:
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]
-    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in name_leaders(data)] + ["-"]
-    rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
-             *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
-    tokens = f"cosine: mean over pairs of tokens. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. "
+    leading = [
+        ", ".join(" ".join(one.split()) for one in layer) for layer in name_leaders(data)
+    ] + ["-"]
+    rows = [
+        (
+            "start" if step == 0 else str(step - 1),
+            *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
+            *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-")),
+        )
+        for step in range(last + 1)
+    ]
+    tokens = (
+        f"cosine: mean over pairs of tokens. clusters: at cosine {facts['cosine_scale']:g}. rank:"
+        f" effective, of {n}. "
+    )
     special = special_words(data, is_counted=True)
-    legend = ("One row per layer; after layer: counted from 0, start is what enters the first. " + tokens
-              + "its entropy: of the attention in that layer, 1 is uniform. its leaders: the tokens that receive most of this "
-              f"attention, and their shares{f' ({special})' if special else ''}.")
-    print_table(f"{facts['model']}: {n} tokens after each of {last} layers", legend,
-                ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"), rows)
-    rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in ends_of(data)]
-    legend = ("One row per stack: the real one and its variants. layers: how many the tokens passed. " + tokens
-              + "turn: mean of 1 - cosine to the same token in the real stack.")
-    print_table("at the end", legend, ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
+    legend = (
+        "One row per layer; after layer: counted from 0, start is what enters the first. "
+        + tokens
+        + "its entropy: of the attention in that layer, 1 is uniform. its leaders: the tokens that"
+        f" receive most of this attention, and their shares{f' ({special})' if special else ''}."
+    )
+    print_table(
+        f"{facts['model']}: {n} tokens after each of {last} layers",
+        legend,
+        ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"),
+        rows,
+    )
+    rows = [
+        (TITLES.get(name, name), *_ending(data.sel(variant=name), step))
+        for name, step in ends_of(data)
+    ]
+    legend = (
+        "One row per stack: the real one and its variants. layers: how many the tokens passed. "
+        + tokens
+        + "turn: mean of 1 - cosine to the same token in the real stack."
+    )
+    print_table(
+        "at the end", legend, ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows
+    )
     for line in findings(data):
         say_paragraph(line)
     if repeated is not None:
         which = "Its layer" if facts["is_tied"] else f"Layer {repeated.attrs['layer']}"
-        more = " (--times sets the number of repetitions.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
+        more = (
+            " (--times sets the number of repetitions.)"
+            if repeated.attrs["outcome"] in ("settling", "moving")
+            else ""
+        )
         say_paragraph(f"{which}, repeated: {repeated.attrs['answer']}{more}")
 
 
 def _ending(numbers: Any, step: int) -> tuple[Any, ...]:
-    return (step, *(_number(numbers, name, step) for name in ("cosine", "clusters", "rank", "turn")))
+    return (
+        step,
+        *(_number(numbers, name, step) for name in ("cosine", "clusters", "rank", "turn")),
+    )
 
 
 def _number(numbers: Any, name: str, step: int) -> str:

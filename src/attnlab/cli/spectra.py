@@ -1,4 +1,6 @@
-"""attnlab spectra: the value matrices of the heads of a trained model, compared with random heads."""
+"""attnlab spectra: the value matrices of the heads of a trained model, compared with random
+heads.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,26 @@ from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.token_norms import FROM_GAINS
 
 KINDS = ("plane", "map")
-TEXT = "Measure the norms of tokens (for beta) on this text; may be given again. Default: estimate them from gains and biases."
-MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
-FIGURE = "Draw into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or for more than 16 heads a map of verdicts."
+TEXT = (
+    "Measure the norms of tokens (for beta) on this text; may be given again. Default: estimate"
+    " them from gains and biases."
+)
+MODEL = (
+    "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+)
+FIGURE = (
+    "Draw into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or for more than 16"
+    " heads a map of verdicts."
+)
 
 LEGEND = (
-    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: of largest modulus. gap: 1 - "
-    "|next| / |leading|. score: the cosine of Q phi and K phi, phi the leading eigenvector. verdict: a good triple, or the "
-    "kind of leading eigenvalue. what fails: the hypothesis of the nearest theorem that does not hold. beta: |x|^2 "
-    "|sym M| / sqrt(d), the strength of the scores. + / - / turning: parts of the spectrum that attract, repel and rotate. "
-    "non-normal: 0 where V is normal. condition: of the leading eigenvalue. In brackets: the share of {null} random heads of "
-    "the same shapes and norms with a smaller number."
+    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: of"
+    " largest modulus. gap: 1 - |next| / |leading|. score: the cosine of Q phi and K phi, phi the"
+    " leading eigenvector. verdict: a good triple, or the kind of leading eigenvalue. what fails:"
+    " the hypothesis of the nearest theorem that does not hold. beta: |x|^2 |sym M| / sqrt(d), the"
+    " strength of the scores. + / - / turning: parts of the spectrum that attract, repel and"
+    " rotate. non-normal: 0 where V is normal. condition: of the leading eigenvalue. In brackets:"
+    " the share of {null} random heads of the same shapes and norms with a smaller number."
 )
 
 
@@ -36,23 +47,40 @@ LEGEND = (
 def spectra(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
-    head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
-    csv: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write every number, one line per head, into this .csv file.")] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Only this head of each layer, counted from 0.")
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write every number, one line per head, into this .csv file."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help=FIGURE)] = None,
-    kind: Annotated[str | None, typer.Option(metavar="plane|map", help="The kind of figure, for any number of heads.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="plane|map", help="The kind of figure, for any number of heads."),
+    ] = None,
     page: Annotated[int, typer.Option(help="Which 16 heads the plane shows, counted from 0.")] = 0,
-    null: Annotated[int, typer.Option(metavar="N", help="How many random heads to draw for comparison.")] = 200,
+    null: Annotated[
+        int, typer.Option(metavar="N", help="How many random heads to draw for comparison.")
+    ] = 200,
     rng: Annotated[int, typer.Option(help="The seed of those draws.")] = 0,
-    offset: Annotated[int, typer.Option(help="With rotary positions: the query's place minus the key's.")] = 0,
-    fold_norm: Annotated[bool, typer.Option(help="Put the gain of a norm before attention into the matrices.")] = True,
+    offset: Annotated[
+        int, typer.Option(help="With rotary positions: the query's place minus the key's.")
+    ] = 0,
+    fold_norm: Annotated[
+        bool, typer.Option(help="Put the gain of a norm before attention into the matrices.")
+    ] = True,
     text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help=TEXT)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """List the heads of a model: leading eigenvalue of V = W_O W_V, the theorem that applies, and how unusual it is.
+    """List the heads of a model: leading eigenvalue of V = W_O W_V, the theorem that applies, and
+    how unusual it is.
 
-    In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Only --text runs the model.
+    In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number.
+    Only --text runs the model.
     """
     _check_options(model, csv, figure, kind, force)
     from attnlab.models.catalog.sources import load
@@ -61,17 +89,25 @@ def spectra(
 
     loaded = load(model)
     is_shown = has_terminal() and not as_json
-    frame = table_of(loaded, layer, head, null, rng, fold_norm, offset, texts=text or (), progress=is_shown)
+    frame = table_of(
+        loaded, layer, head, null, rng, fold_norm, offset, texts=text or (), progress=is_shown
+    )
     if figure is not None:
         from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
 
         is_plane = kind == "plane" or kind is None and len(frame) <= ON_A_PAGE
         options: Any = {"page": page, "fold_norm": fold_norm, "offset": offset, "rng": rng}
-        (draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)).savefig(figure)
+        (
+            draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)
+        ).savefig(figure)
     if csv is not None:
         write_text(csv, _flat(frame).to_csv(index=False))
     if as_json:
-        record = {**frame.attrs, "summary": findings(frame)[0], "rows": [plain(row) for row in frame.to_dict(orient="records")]}
+        record = {
+            **frame.attrs,
+            "summary": findings(frame)[0],
+            "rows": [plain(row) for row in frame.to_dict(orient="records")],
+        }
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
@@ -81,7 +117,9 @@ def spectra(
             say(f"{what} written to {path}.", err=as_json)
 
 
-def _check_options(model: str, csv: Path | None, figure: Path | None, kind: str | None, is_forced: bool) -> None:
+def _check_options(
+    model: str, csv: Path | None, figure: Path | None, kind: str | None, is_forced: bool
+) -> None:
     """Refuse outputs that cannot be written or drawn, before anything is computed."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"--kind must be plane or map, got {kind!r}.")
@@ -94,37 +132,77 @@ def _check_options(model: str, csv: Path | None, figure: Path | None, kind: str 
 
 def _check_table_name(path: Path) -> None:
     if path.suffix.lower() != ".csv":
-        raise ValueError(f"The name of a table must end in .csv, got {path}: use {path.with_suffix('.csv')}.")
+        raise ValueError(
+            f"The name of a table must end in .csv, got {path}: use {path.with_suffix('.csv')}."
+        )
 
 
 def _print(frame: Any) -> None:
     from attnlab.models.studies.judgement import short_reason
 
     facts = frame.attrs
-    columns = ("head", "leading eigenvalue of V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning",
-               "non-normal", "condition")
+    columns = (
+        "head",
+        "leading eigenvalue of V",
+        "gap",
+        "score",
+        "verdict",
+        "what fails",
+        "beta",
+        "+ / - / turning",
+        "non-normal",
+        "condition",
+    )
     rows = []
     for row in frame.itertuples():
-        rows.append((
-            name_head(row.layer, row.head), _with_rank(row, "lambda1", _eigenvalue(row.lambda1)),
-            _with_rank(row, "gap") if row.is_real else "-", _with_rank(row, "score"), row.verdict, short_reason(row),
-            _with_rank(row, "effective_beta"),
-            " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
-            _with_rank(row, "non_normality"), _with_rank(row, "condition"),
-        ))
+        rows.append(
+            (
+                name_head(row.layer, row.head),
+                _with_rank(row, "lambda1", _eigenvalue(row.lambda1)),
+                _with_rank(row, "gap") if row.is_real else "-",
+                _with_rank(row, "score"),
+                row.verdict,
+                short_reason(row),
+                _with_rank(row, "effective_beta"),
+                " / ".join(
+                    f"{getattr(row, name):.0%}"
+                    for name in ("attractive_weight", "repulsive_weight", "rotational_weight")
+                ),
+                _with_rank(row, "non_normality"),
+                _with_rank(row, "condition"),
+            )
+        )
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
     sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
     is_estimate = frame["norms"].iloc[0] == FROM_GAINS
-    norms = f"norms of tokens {'estimated from gains and biases' if is_estimate else frame['norms'].iloc[0]}: "
-    norms += " to ".join(dict.fromkeys((sizes[0], sizes[-1]))) + (" (--text measures them)" if is_estimate else "")
+    norms = (
+        "norms of tokens"
+        f" {'estimated from gains and biases' if is_estimate else frame['norms'].iloc[0]}: "
+    )
+    norms += " to ".join(dict.fromkeys((sizes[0], sizes[-1]))) + (
+        " (--text measures them)" if is_estimate else ""
+    )
     shape = f"{facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}"
-    print_table(f"{facts['model']}: {shape}; {norms}", LEGEND.format(null=facts["null_draws"]), columns, rows)
+    print_table(
+        f"{facts['model']}: {shape}; {norms}",
+        LEGEND.format(null=facts["null_draws"]),
+        columns,
+        rows,
+    )
 
 
 def _with_rank(row: Any, name: str, words: str = "") -> str:
     """Format a number and, in brackets, the share of the null draws below it."""
     rank = getattr(row, f"{name}_quantile")
-    place = "" if rank != rank else " [<1%]" if rank < 0.01 else " [>99%]" if rank > 0.99 else f" [{rank:.0%}]"
+    place = (
+        ""
+        if rank != rank
+        else " [<1%]"
+        if rank < 0.01
+        else " [>99%]"
+        if rank > 0.99
+        else f" [{rank:.0%}]"
+    )
     return (words or f"{getattr(row, name):.3g}") + place
 
 
@@ -137,7 +215,10 @@ def _flat(frame: Any) -> Any:
     columns: dict[str, Any] = {}
     for name in frame.columns:
         if frame[name].dtype.kind == "c":
-            columns[f"{name}_real"], columns[f"{name}_imaginary"] = frame[name].to_numpy().real, frame[name].to_numpy().imag
+            columns[f"{name}_real"], columns[f"{name}_imaginary"] = (
+                frame[name].to_numpy().real,
+                frame[name].to_numpy().imag,
+            )
         else:
             columns[name] = frame[name]
     return type(frame)(columns)

@@ -24,23 +24,33 @@ def summary(run: Trajectory) -> dict[str, Any]:
         "members": int(np.prod(run.batch)),
         "n": run.n,
         "d": run.d,
-        "time_reached": float(np.min(run.stats.get("reached", run.times[-1:]), initial=run.solve.t_end)),
+        "time_reached": float(
+            np.min(run.stats.get("reached", run.times[-1:]), initial=run.solve.t_end)
+        ),
         "time_asked": float(run.solve.t_end),
         "steps": _total(run.stats.get("steps")),
         "evaluations": _total(run.stats.get("evaluations")),
-        "error": float(np.nanmax(run.error)) if run.error is not None and np.isfinite(run.error).any() else None,
+        "error": (
+            float(np.nanmax(run.error))
+            if run.error is not None and np.isfinite(run.error).any()
+            else None
+        ),
         "status": _status(run),
         "digest": run.spec.digest() if run.spec is not None else None,
     }
 
 
 def sentence(run: Trajectory) -> str:
-    """Describe how the run ended. For a batch, count the members per status and add the first known reason."""
+    """Describe how the run ended. For a batch, count the members per status and add the first known
+    reason.
+    """
     if not run.batch:
         return explain_blow_up(run) or run.status.value
     statuses = np.ravel(np.asarray(run.status, dtype=object))
     failed = Counter(status for status in statuses if status is not Status.OK)
-    parts = [f"{count} of {statuses.size} members: {status.value}" for status, count in failed.items()]
+    parts = [
+        f"{count} of {statuses.size} members: {status.value}" for status, count in failed.items()
+    ]
     reasons = ((member, explain_blow_up(run, member)) for member in range(statuses.size))
     parts += [f"Member {member}: {reason}" for member, reason in reasons if reason][:1]
     return " ".join(parts)
@@ -48,23 +58,28 @@ def sentence(run: Trajectory) -> str:
 
 def is_interrupted(run: Trajectory) -> bool:
     """Whether Ctrl-C ended the run."""
-    return any(status is Status.INTERRUPTED for status in np.ravel(np.asarray(run.status, dtype=object)))
+    return any(
+        status is Status.INTERRUPTED for status in np.ravel(np.asarray(run.status, dtype=object))
+    )
 
 
 WIDTH = 160
 """Characters per line if there is no terminal."""
 
 
-def print_table(title: str, legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_table(
+    title: str, legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
     """Print a title, a legend and a table, as wide as the terminal (WIDTH without one).
 
-    legend: says what a row is, and names every column with its unit and uncertainty. A shared test checks this.
+    legend: says what a row is, and names every column with its unit and uncertainty. A shared test
+    checks this.
     """
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
-    def cell(words: str) -> Text:                      # rich would read a str as markup: "[bold]" would vanish
+    def cell(words: str) -> Text:  # rich would read a str as markup: "[bold]" would vanish
         return Text(escape_controls(words))
 
     first, *others = (cell(name) for name in columns)
@@ -77,8 +92,10 @@ def print_table(title: str, legend: str, columns: Sequence[str], rows: Iterable[
     console.print(table)
 
 
-RUN_LEGEND = ("One row per fact about the run: what it is, and its value. Times are in the unit of t. The error, if "
-              "measured, is relative to the largest token.")
+RUN_LEGEND = (
+    "One row per fact about the run: what it is, and its value. Times are in the unit of t. The"
+    " error, if measured, is relative to the largest token."
+)
 
 
 def print_summary(title: str, numbers: Mapping[str, Any]) -> None:
@@ -98,8 +115,11 @@ def _equation(run: Trajectory) -> str:
     dynamics = run.dynamics
     words = [str(dynamics.geometry), str(dynamics.kernel)]
     words += [str(dynamics.mask)] * (not dynamics.mask.sees_all)
-    words += [f"{name} {getattr(dynamics, name)}" for name, usual in USUAL.items()
-              if name != "feedforward" and getattr(dynamics, name) != usual]
+    words += [
+        f"{name} {getattr(dynamics, name)}"
+        for name, usual in USUAL.items()
+        if name != "feedforward" and getattr(dynamics, name) != usual
+    ]
     if dynamics.beta != 1.0:
         words.append(f"beta = {dynamics.beta:g}")
     if isinstance(dynamics.feedforward, FeedForward):

@@ -1,4 +1,6 @@
-"""The input of a model on the command line: token ids in --ids, or a text if the model has a tokenizer."""
+"""The input of a model on the command line: token ids in --ids, or a text if the model has a
+tokenizer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ def read_ids(text: str) -> list[int]:
     try:
         found = [int(part) for part in text.replace(",", " ").split()]
     except ValueError:
-        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
+        raise ValueError(
+            f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}."
+        ) from None
     if not found:
         raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
     return found
@@ -19,5 +23,7 @@ def read_ids(text: str) -> list[int]:
 def check_tokenizer(model: Any) -> None:
     """Refuse a text for a model that came without a tokenizer."""
     if not model.has_tokenizer:
-        raise ValueError(f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "
-                         f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+        raise ValueError(
+            f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "
+            f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3."
+        )

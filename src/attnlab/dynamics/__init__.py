@@ -1,8 +1,8 @@
 """The equation in plain NumPy: the slow, readable reference that every compiled path must equal.
 
-    attention.py   the attention matrices P of given tokens, or of a run
-    reference.py   velocities in the frames x and z, written as the paper writes them
-    layers.py      the residual-layer recursion
+attention.py   the attention matrices P of given tokens, or of a run
+reference.py   velocities in the frames x and z, written as the paper writes them
+layers.py      the residual-layer recursion
 """
 
 from attnlab.dynamics.attention import attention, attention_matrices

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from attnlab.axes.kernels import ScaledKernel
 
 LARGEST_FACTOR = 1e300
-"""Scores contain beta e^{2 log_scale}. Beyond this, any two different scores give weights 0 and 1."""
+"""Scores contain beta e^{2 log_scale}. Beyond this, any two different scores give weights 0 and
+1.
+"""
 
 
 def score_factor(beta: float, log_scale: np.ndarray | float) -> np.ndarray:
@@ -29,26 +31,40 @@ def _of_size_one(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, 
     return np.ldexp(array, -exponent), np.squeeze(exponent, axis=axes) * np.log(2.0)
 
 
-def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d): read, scores, kernel.
+def attention_matrices(
+    dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Return P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d): read, scores,
+    kernel.
 
-    A ScaledKernel gets the scores and the factor e^{2 log_scale} separately, so that nothing overflows.
+    A ScaledKernel gets the scores and the factor e^{2 log_scale} separately, so that nothing
+    overflows.
     """
     if not dynamics.read.is_identity:
         grown = y * np.exp(np.asarray(log_scale))[..., None, None]
         y, log_scale = check_tokens("read", dynamics.read, dynamics.read(grown), grown), 0.0
-    # tokens of 1e150, or Q and K of that size, have scores of 1e300: their scales go into the factor
+    # tokens of 1e150, or Q and K of that size, have scores of 1e300: their scales go into the
+    # factor
     y, log_y = _of_size_one(y, (-2, -1))
-    (Q, log_Q), (K, log_K) = (_of_size_one(array, (-3, -2, -1)) for array in (dynamics.weights.Q, dynamics.weights.K))
-    y = y[..., None, :, :]                                                     # (..., 1, n, d)
-    if not dynamics.scores.is_dot:                                             # Q and K are then scaled alike
+    (Q, log_Q), (K, log_K) = (
+        _of_size_one(array, (-3, -2, -1)) for array in (dynamics.weights.Q, dynamics.weights.K)
+    )
+    y = y[..., None, :, :]  # (..., 1, n, d)
+    if not dynamics.scores.is_dot:  # Q and K are then scaled alike
         log_Q = log_K = np.maximum(log_Q, log_K)
         Q, K = (array * np.exp(-log_Q) for array in (dynamics.weights.Q, dynamics.weights.K))
-    queries, keys = y @ np.swapaxes(Q, 1, 2), y @ np.swapaxes(K, 1, 2)                              # (..., h, n, k)
+    queries, keys = y @ np.swapaxes(Q, 1, 2), y @ np.swapaxes(K, 1, 2)  # (..., h, n, k)
     n = y.shape[-2]
-    scores = check_scores(dynamics.scores, dynamics.scores.compare(queries, keys), (*queries.shape[:-1], n))
-    factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
-    signed, seen = np.where(factor < 0, -scores, scores), np.broadcast_to(dynamics.mask.seen(n), scores.shape)
+    scores = check_scores(
+        dynamics.scores, dynamics.scores.compare(queries, keys), (*queries.shape[:-1], n)
+    )
+    factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[
+        ..., None, None, None
+    ]
+    signed, seen = (
+        np.where(factor < 0, -scores, scores),
+        np.broadcast_to(dynamics.mask.seen(n), scores.shape),
+    )
     if dynamics.kernel.has_scale:
         kernel = cast("ScaledKernel", dynamics.kernel)
         return check_weights(kernel, kernel.scaled_weights(signed, np.abs(factor), seen), scores)
@@ -83,10 +99,14 @@ def attention(run: Trajectory, at: int = -1) -> np.ndarray:
     try:
         at = operator.index(at)
     except TypeError:
-        raise TypeError(f"attention(run, at=) takes the number of a saved time, got {at!r}.") from None
+        raise TypeError(
+            f"attention(run, at=) takes the number of a saved time, got {at!r}."
+        ) from None
     count = len(run.times)
     if not -count <= at < count:
-        raise IndexError(f"The run has {count} saved times, numbered 0 to {count - 1}; got at = {at}.")
+        raise IndexError(
+            f"The run has {count} saved times, numbered 0 to {count - 1}; got at = {at}."
+        )
     at %= count
     states, log_scale = run.scaled_x(slice(at, at + 1))
     return attention_matrices(run.dynamics, states[..., 0, :, :], log_scale[..., 0])

@@ -13,7 +13,9 @@ from attnlab.types import Dynamics
 
 
 def find_culprit(dynamics: Dynamics, x: np.ndarray, t: float) -> str:
-    """Return the first member whose result for finite tokens x (n, d) is not finite, as 'kernel "sinkhorn"'; "" if none is."""
+    """Return the first member whose result for finite tokens x (n, d) is not finite, as 'kernel
+    "sinkhorn"'; "" if none is.
+    """
     if not np.isfinite(x).all():
         return ""
     with np.errstate(all="ignore"):
@@ -24,14 +26,17 @@ def find_culprit(dynamics: Dynamics, x: np.ndarray, t: float) -> str:
         if not np.isfinite(P).all():
             return _name("kernel", dynamics)
         output = values(dynamics, P, read)
-        if not np.isfinite(output).all():                   # tokens of 1e300: not the fault of a member
+        if not np.isfinite(output).all():  # tokens of 1e300: not the fault of a member
             return ""
         output = dynamics.write(output)
         if not np.isfinite(output).all():
             return _name("write", dynamics)
         if not np.isfinite(dynamics.speed(t)):
             return _name("speed", dynamics)
-        if dynamics.feedforward.acts_on_z or not np.isfinite(added := dynamics.feedforward(x, t)).all():
+        if (
+            dynamics.feedforward.acts_on_z
+            or not np.isfinite(added := dynamics.feedforward(x, t)).all()
+        ):
             return _name("feedforward", dynamics)
         is_tangent = np.isfinite(dynamics.geometry.project(x, output + added)).all()
     return "" if is_tangent else _name("geometry", dynamics)

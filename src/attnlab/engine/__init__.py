@@ -30,7 +30,7 @@ _HOME = {"simulate": "attnlab.engine.simulation", "velocity": "attnlab.engine.ev
 __all__ = ["simulate", "velocity"]
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -1,9 +1,11 @@
-"""Call compiled code without inlining it: through its address, or by a symbol. And a flag that another thread may set.
+"""Call compiled code without inlining it: through its address, or by a symbol. And a flag that
+another thread may set.
 
-There is one stepper for all equations. Kernels and optional parts are addresses in the System, 0 for a missing part. With a
-closure over the callee, or the callee as an argument, Numba's cache would never find the function again. Unused parts are not
-compiled. Parts that every run needs are called by a symbol: a plain call would compile the callee again in every caller.
-The code that passes an address must keep the function alive (modules and cached factories do).
+There is one stepper for all equations. Kernels and optional parts are addresses in the System, 0
+for a missing part. With a closure over the callee, or the callee as an argument, Numba's cache
+would never find the function again. Unused parts are not compiled. Parts that every run needs are
+called by a symbol: a plain call would compile the callee again in every caller. The code that
+passes an address must keep the function alive (modules and cached factories do).
 """
 
 from __future__ import annotations
@@ -30,13 +32,21 @@ extended_signature = void(_matrix, _stack, int64, int64, int64, float64, boolean
 
 
 def caller(signature: Any) -> Any:
-    """A function call(address, *arguments) for compiled code, calling what stands at `address` with this signature."""
+    """A function call(address, *arguments) for compiled code, calling what stands at `address` with
+    this signature.
+    """
 
     @intrinsic
     def call(typingctx, address, *arguments):
         def generate(context, builder, _, values):
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)
-            return _call(context, builder, signature, builder.inttoptr(values[0], kind.as_pointer()), values[1])
+            return _call(
+                context,
+                builder,
+                signature,
+                builder.inttoptr(values[0], kind.as_pointer()),
+                values[1],
+            )
 
         return signature.return_type(types.int64, types.Tuple(signature.args)), generate
 
@@ -44,7 +54,9 @@ def caller(signature: Any) -> Any:
 
 
 def linked(function: Any) -> Any:
-    """Return a function for compiled code that calls the machine code of `function` by a symbol, found when the caller loads."""
+    """Return a function for compiled code that calls the machine code of `function` by a symbol,
+    found when the caller loads.
+    """
     (result,) = function.overloads.values()
     signature, symbol = result.signature, f"{function.__module__}.{function.__name__}"
     binding.add_symbol(symbol, address_of(function))
@@ -53,7 +65,13 @@ def linked(function: Any) -> Any:
     def call(typingctx, *arguments):
         def generate(context, builder, _, values):
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)
-            return _call(context, builder, signature, cgutils.get_or_insert_function(builder.module, kind, symbol), values[0])
+            return _call(
+                context,
+                builder,
+                signature,
+                cgutils.get_or_insert_function(builder.module, kind, symbol),
+                values[0],
+            )
 
         return signature.return_type(types.Tuple(signature.args)), generate
 
@@ -63,7 +81,9 @@ def linked(function: Any) -> Any:
 def _call(context: Any, builder: Any, signature: Any, function: Any, packed: Any) -> Any:
     """The call of a function with this signature, its arguments packed in a tuple."""
     arguments = cgutils.unpack_tuple(builder, packed, len(signature.args))
-    status, result = context.call_conv.call_function(builder, function, signature.return_type, signature.args, arguments)
+    status, result = context.call_conv.call_function(
+        builder, function, signature.return_type, signature.args, arguments
+    )
     with cgutils.if_unlikely(builder, status.is_error):
         context.call_conv.return_status_propagate(builder, status)
     return context.get_dummy_value() if signature.return_type == types.void else result

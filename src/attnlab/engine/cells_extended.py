@@ -165,7 +165,9 @@ def best_of_many(
     gap: np.ndarray,
     rival: np.ndarray,
 ) -> float:
-    """As leaders.best_tokens, for different tokens that see all, in cells; the share of pairs looked at."""
+    """As leaders.best_tokens, for different tokens that see all, in cells; the share of pairs
+    looked at.
+    """
     order, counted = cell_order(tokens[0].T), np.zeros(1)
     found, widths, others = np.empty_like(leader), np.empty_like(gap), np.empty_like(rival)
     arranged = (np.ascontiguousarray(array[..., order]) for array in (q, tokens, bonus))

@@ -2,13 +2,14 @@
 
 These are eigen-coordinates of V (for several heads: of their sum), in the frame x.
 
-Why not z = e^{-tV} x, the frame of the theorems? In z the tokens of one cluster approach each other like e^{-lambda_1 t}. When
-that is below the tolerance, an integrator no longer keeps their order. But this order decides which token leads the cluster, and
-the limits of its slower coordinates. In x followers of one leader receive equal increments, so their differences are kept up to
-rounding for every tolerance.
+Why not z = e^{-tV} x, the frame of the theorems? In z the tokens of one cluster approach each other
+like e^{-lambda_1 t}. When that is below the tolerance, an integrator no longer keeps their order.
+But this order decides which token leads the cluster, and the limits of its slower coordinates. In x
+followers of one leader receive equal increments, so their differences are kept up to rounding for
+every tolerance.
 
-Why eigen-coordinates? The rounding of fast coordinates would destroy a slow one unless they are separate. Each group of equal
-growth has its own tolerance, so that z is as accurate as x.
+Why eigen-coordinates? The rounding of fast coordinates would destroy a slow one unless they are
+separate. Each group of equal growth has its own tolerance, so that z is as accurate as x.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ MOST_DENSE = 1024
 
 
 class Coordinates(NamedTuple):
-    """The equation in new coordinates y, x = basis y (None: y = x). W acts on them in blocks a +- ib: a in growth, b in turn."""
+    """The equation in new coordinates y, x = basis y (None: y = x). W acts on them in blocks a +-
+    ib: a in growth, b in turn.
+    """
 
     dynamics: Dynamics
     basis: np.ndarray | None
     inverse: np.ndarray | None
-    growth: np.ndarray | None       # (d,)
-    turn: np.ndarray | None         # (d,): b > 0 at the first of the two rows of a pair, else 0
-    group: np.ndarray               # (d,) int64, numbered from 0: coordinates of equal growth
+    growth: np.ndarray | None  # (d,)
+    turn: np.ndarray | None  # (d,): b > 0 at the first of the two rows of a pair, else 0
+    group: np.ndarray  # (d,) int64, numbered from 0: coordinates of equal growth
 
 
 def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """(basis, growth, turn) with A = basis blocks basis^-1, or None where the eigenvectors are ill-conditioned.
+    """(basis, growth, turn) with A = basis blocks basis^-1, or None where the eigenvectors are
+    ill-conditioned.
 
     A pair a +- ib with eigenvector v gives the columns Re v, Im v and the block [[a, b], [-b, a]].
     """
@@ -64,10 +68,14 @@ def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] 
     return (basis, growth, turn) if np.linalg.cond(basis) < EIGENBASIS_LIMIT else None
 
 
-def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """(basis, inverse, growth, turn) of W = left right, left (d, r), right (r, d), from r x r matrices; or None.
+def factored_eigenbasis(
+    left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """(basis, inverse, growth, turn) of W = left right, left (d, r), right (r, d), from r x r
+    matrices; or None.
 
-    With S = right left = T blocks T^-1 the columns of left T are eigenvectors; the kernel of `right` has the eigenvalue 0.
+    With S = right left = T blocks T^-1 the columns of left T are eigenvectors; the kernel of
+    `right` has the eigenvalue 0.
     """
     d, r = left.shape
     small = right @ left
@@ -75,12 +83,14 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
     if found is None or np.linalg.cond(small) > EIGENBASIS_LIMIT:
         return None
     T, growth, turn = found
-    kernel = np.linalg.qr(right.T, mode="complete")[0][:, r:]                # (d, d - r), orthonormal
+    kernel = np.linalg.qr(right.T, mode="complete")[0][:, r:]  # (d, d - r), orthonormal
     lengths = np.linalg.norm(left @ T, axis=0)
     for row in np.flatnonzero(turn):
-        lengths[row] = lengths[row + 1] = max(lengths[row], lengths[row + 1])    # one for a pair, or its block would change
+        lengths[row] = lengths[row + 1] = max(
+            lengths[row], lengths[row + 1]
+        )  # one for a pair, or its block would change
     T = T / lengths
-    top = np.linalg.inv(T) @ np.linalg.solve(small, right)                   # (r, d): the coordinates along left T
+    top = np.linalg.inv(T) @ np.linalg.solve(small, right)  # (r, d): the coordinates along left T
     basis = np.hstack([left @ T, kernel])
     inverse = np.vstack([top, kernel.T - (kernel.T @ left @ T) @ top])
     if np.linalg.norm(basis, 1) * np.linalg.norm(inverse, 1) > d * EIGENBASIS_LIMIT:
@@ -89,7 +99,9 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
 
 
 def choose_coordinates(dynamics: Dynamics, frame: str) -> Coordinates:
-    """Return eigen-coordinates of W = sum_h V_h if they are well-conditioned and useful (frame x in R^d), else the user's."""
+    """Return eigen-coordinates of W = sum_h V_h if they are well-conditioned and useful (frame x in
+    R^d), else the user's.
+    """
     own = Coordinates(dynamics, None, None, None, None, np.zeros(dynamics.weights.d, np.int64))
     if frame != "x" or not dynamics.is_value_linear:
         return own
@@ -105,9 +117,13 @@ def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
             return None
         basis, inverse, growth, turn = factored
     elif np.array_equal(W := total.dense(), np.diag(np.diagonal(W))):
-        same = Weights(Q=weights.Q, K=weights.K, V=weights.V, source=weights.source)      # its own, so that it can be remembered
+        same = Weights(
+            Q=weights.Q, K=weights.K, V=weights.V, source=weights.source
+        )  # its own, so that it can be remembered
         equal = dataclasses.replace(dynamics, weights=same)
-        return Coordinates(equal, np.eye(d), np.eye(d), np.diagonal(W).copy(), np.zeros(d), _groups(np.diagonal(W)))
+        return Coordinates(
+            equal, np.eye(d), np.eye(d), np.diagonal(W).copy(), np.zeros(d), _groups(np.diagonal(W))
+        )
     else:
         found = real_eigenbasis(W) if d <= MOST_DENSE else None
         if found is None:
@@ -117,7 +133,7 @@ def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
     V: Any
     if weights.heads == 1:
         V = block_matrix(growth, turn)
-        if total.left is not None:                          # its last rows and columns are 0, exactly
+        if total.left is not None:  # its last rows and columns are 0, exactly
             r = total.left.shape[1]
             V = (np.eye(d, r), V[:r])
     elif weights.is_factored:
@@ -125,17 +141,23 @@ def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
     else:
         V = _remove_rounding(inverse @ weights.V @ basis, _groups(growth))
     moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
-    return Coordinates(dataclasses.replace(dynamics, weights=moved), basis, inverse, growth, turn, _groups(growth))
+    return Coordinates(
+        dataclasses.replace(dynamics, weights=moved), basis, inverse, growth, turn, _groups(growth)
+    )
 
 
 def _remove_rounding(V: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return V (h, d, d) without the rounding errors between groups, which would add fast coordinates to slow ones."""
+    """Return V (h, d, d) without the rounding errors between groups, which would add fast
+    coordinates to slow ones.
+    """
     noise = 1e-13 * np.abs(V).max()
     return np.where((np.abs(V) < noise) & (group[:, None] != group), 0.0, V)
 
 
 def is_coupled(coordinates: Coordinates) -> bool:
-    """Whether some head moves one group of coordinates by another; then rounding is relative to the largest of all."""
+    """Whether some head moves one group of coordinates by another; then rounding is relative to the
+    largest of all.
+    """
     if coordinates.basis is None or not coordinates.group.any():
         return True
     V, group = coordinates.dynamics.weights.full_V, coordinates.group

@@ -1,11 +1,13 @@
-"""2^x for eight numbers x <= 0 at once, to 1.1 units in the last place: half a unit for the root, half for the result.
+"""2^x for eight numbers x <= 0 at once, to 1.1 units in the last place: half a unit for the root,
+half for the result.
 
-x = t + r with t a multiple of 1/16 and |r| <= 1/32; 2^t from a table of sixteen roots, which fits in two registers, its exponent
-by adding whole numbers to it; 2^r by the polynomial of degree 6 with the smallest largest relative error (6.9e-18;
-tests/truth/remez.py makes it again). Without the table it would take degree 11 for the same, and three instructions more.
-Below -1022, where numbers are no longer normal, the answer is 0: no sum with a term 1 in it can see the
-difference, but arithmetic with such numbers takes a hundred times as long.
-NaN stays NaN. There is no upper clamp: x must stay below 1023.
+x = t + r with t a multiple of 1/16 and |r| <= 1/32; 2^t from a table of sixteen roots, which fits
+in two registers, its exponent by adding whole numbers to it; 2^r by the polynomial of degree 6 with
+the smallest largest relative error (6.9e-18; tests/truth/remez.py makes it again). Without the
+table it would take degree 11 for the same, and three instructions more. Below -1022, where numbers
+are no longer normal, the answer is 0: no sum with a term 1 in it can see the difference, but
+arithmetic with such numbers takes a hundred times as long. NaN stays NaN. There is no upper clamp:
+x must stay below 1023.
 """
 
 import numba
@@ -57,5 +59,7 @@ def exp2_within(x):
 @numba.njit(inline="always")
 def logistic(x):
     """1 / (1 + 2^-x) of any Lanes: never overflows; 0 below the smallest normal number."""
-    held = larger(x, fill(-1022.0))                         # this way round NaN stays
-    return zero_below(x, fill(-1022.0), divide(fill(1.0), add(fill(1.0), exp2(subtract(fill(0.0), held)))))
+    held = larger(x, fill(-1022.0))  # this way round NaN stays
+    return zero_below(
+        x, fill(-1022.0), divide(fill(1.0), add(fill(1.0), exp2(subtract(fill(0.0), held))))
+    )

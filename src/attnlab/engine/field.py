@@ -1,6 +1,8 @@
-"""The velocities of all tokens at the stages of a step, compiled: any frame, any number of heads, sphere, feed-forward.
+"""The velocities of all tokens at the stages of a step, compiled: any frame, any number of heads,
+sphere, feed-forward.
 
-Tokens are stored as (d, n_pad), zeros in the padding, so that the loops over tokens run over contiguous memory.
+Tokens are stored as (d, n_pad), zeros in the padding, so that the loops over tokens run over
+contiguous memory.
 """
 
 from __future__ import annotations
@@ -44,26 +46,61 @@ LARGEST_LOG2_FACTOR = 1000.0
 
 _example = make_system(Dynamics(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
 apply, apply_and_add = linked(products.apply), linked(products.apply_and_add)
-add_stages, clear, are_small = linked(stages.add_stages), linked(stages.clear), linked(unrolled.are_small)
+add_stages, clear, are_small = (
+    linked(stages.add_stages),
+    linked(stages.clear),
+    linked(unrolled.are_small),
+)
 read_system, read_work = reader(_example), reader(Work(*map(np.zeros, work_shapes(_example))))
 _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]
 
 
 @compiled(float64(float64, float64, float64, float64))
 def score_factor(log2_factor, log_scale, rate, t):
-    """What differences of scores are multiplied by, in powers of two; held back from infinity so that 0 times it is 0."""
+    """What differences of scores are multiplied by, in powers of two; held back from infinity so
+    that 0 times it is 0.
+    """
     return 2.0 ** min(log2_factor + 2.0 * LOG2_E * (log_scale + rate * t), LARGEST_LOG2_FACTOR)
 
 
-fill_signature = void(int64, int64, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack)
+fill_signature = void(
+    int64,
+    int64,
+    float64,
+    float64,
+    float64,
+    _stack,
+    boolean,
+    _matrix,
+    _vector,
+    int64,
+    int64,
+    _stack,
+    _stack,
+)
 
 
 @compiled(fill_signature)
-def fill_stages(system_address, work_address, t_start, step, log_scale, start, is_extended, A, c, first, end, K, state):
-    """K[s] = velocity at time t_start + c[s] step of start + step sum_{l < s} A[s, l] K[l], for s = first to end - 1.
+def fill_stages(
+    system_address,
+    work_address,
+    t_start,
+    step,
+    log_scale,
+    start,
+    is_extended,
+    A,
+    c,
+    first,
+    end,
+    K,
+    state,
+):
+    """K[s] = velocity at time t_start + c[s] step of start + step sum_{l < s} A[s, l] K[l], for s =
+    first to end - 1.
 
-    The addresses are those of a System and a Work, as Records. start and state (2, d, n_pad) are hi and lo; lo is read only
-    where is_extended (frame x).
+    The addresses are those of a System and a Work, as Records. start and state (2, d, n_pad) are hi
+    and lo; lo is read only where is_extended (frame x).
     """
     system, work = read_system(system_address), read_work(work_address)
     # views are made once: each costs as much as a row of attention of ten tokens
@@ -71,7 +108,7 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
     x, square, queries, mean = y, work.square, work.score[0], work.value[1]
     if system.exponential != NO_EXPONENTIAL or system.read_address != 0:
         x = work.token[0]
-    moving = y                          # what V is applied to
+    moving = y  # what V is applied to
     if system.read_address != 0:
         moving = x
     keys, values = x, moving
@@ -87,12 +124,24 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
         t, out = t_start + c[stage] * step, K[stage]
         if system.exponential != NO_EXPONENTIAL:
             call_exponential(
-                system.exponential_address, system.exponential, t, system.square, system.row, square[GROW], square[SCRATCH]
+                system.exponential_address,
+                system.exponential,
+                t,
+                system.square,
+                system.row,
+                square[GROW],
+                square[SCRATCH],
             )
             apply(square[GROW], y, x)
             if system.is_conjugated:
                 call_exponential(
-                    system.exponential_address, system.exponential, -t, system.square, system.row, square[SHRINK], square[SCRATCH]
+                    system.exponential_address,
+                    system.exponential,
+                    -t,
+                    system.square,
+                    system.row,
+                    square[SHRINK],
+                    square[SCRATCH],
                 )
         if system.read_address != 0:
             call_read(system.read_address, y, n, system.read_number, x)
@@ -107,9 +156,19 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
                 full_queries, full_mean = queries, work.token[1]
                 if not system.keys_are_tokens:
                     full_queries = work.token[2]
-                    call_transposed(system.transposed_address, system.key_map[h], queries, full_queries)
+                    call_transposed(
+                        system.transposed_address, system.key_map[h], queries, full_queries
+                    )
                 call_extended(
-                    system.extended_address, full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0,
+                    system.extended_address,
+                    full_queries,
+                    state,
+                    n,
+                    0,
+                    n,
+                    factor,
+                    system.is_causal != 0,
+                    system.is_hardmax != 0,
                     full_mean,
                 )
                 if system.values_are_tokens:
@@ -127,7 +186,18 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
                 call_pack(system.pack_values_address, values, n, flat_values)
             is_small = are_small(queries, keys, factor)
             call_core(
-                system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, system.number, is_small, work.tile, mean
+                system.core,
+                queries,
+                flat_keys,
+                flat_values,
+                n,
+                0,
+                n_pad,
+                factor,
+                system.number,
+                is_small,
+                work.tile,
+                mean,
             )
             if system.subtract_self:
                 for a in range(values.shape[0]):
@@ -143,7 +213,14 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
         if system.finish_address != 0:
             is_tangent = int(system.geometry == TANGENT)
             call_finish(
-                system.finish_address, system.feedforward, is_tangent, system.square[OUTER], system.row, y, out, work.token[0]
+                system.finish_address,
+                system.feedforward,
+                is_tangent,
+                system.square[OUTER],
+                system.row,
+                y,
+                out,
+                work.token[0],
             )
         for a in range(y.shape[0]):
             for i in range(n, n_pad):

@@ -1,4 +1,6 @@
-"""The end of a velocity: projection on the sphere's tangent space, or the feed-forward layer. Compiled only when needed."""
+"""The end of a velocity: projection on the sphere's tangent space, or the feed-forward layer.
+Compiled only when needed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def tangent_or_feedforward(feedforward, is_tangent, W, row, y, out, scratch):
         for i in range(n_pad):
             u = out[a, i] + row[BIAS, a]
             if feedforward == RELU:
-                u = 0.0 if u < 0.0 else u               # written like this to keep NaN
+                u = 0.0 if u < 0.0 else u  # written like this to keep NaN
             elif feedforward == TANH:
                 u = math.tanh(u)
             scratch[a, i] = u

@@ -1,9 +1,10 @@
-"""One trajectory that can be continued in pieces: hi + lo tokens in the coordinates of coordinates.py.
+"""One trajectory that can be continued in pieces: hi + lo tokens in the coordinates of
+coordinates.py.
 
-`advance` does in pieces what `simulate` does at once. Between pieces it keeps the step size and the digits of lo. It does not
-stop at the precision wall: differences of tokens are exact as long as hi + lo can represent them.
-Many different tokens are kept in an order in which near ones are beside each other (cells.py).
-Only this class sees that order.
+`advance` does in pieces what `simulate` does at once. Between pieces it keeps the step size and the
+digits of lo. It does not stop at the precision wall: differences of tokens are exact as long as hi
++ lo can represent them. Many different tokens are kept in an order in which near ones are beside
+each other (cells.py). Only this class sees that order.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from attnlab.engine.system import make_system, pad_count, work_shapes
 from attnlab.types import Status
 
 EXTENDED_GROWTH = 7.0
-"""The growth log(|x| / |x(0)|) from which lo is read: until then rounding, 1e-16 e^7, is far below the tolerance of 1e-12."""
+"""The growth log(|x| / |x(0)|) from which lo is read: until then rounding, 1e-16 e^7, is far below
+the tolerance of 1e-12.
+"""
 
 
 class Flow:
-    """The tokens at time t: x = high + low, each (n, d), in eigen-coordinates. For |x| up to e^600."""
+    """The tokens at time t: x = high + low, each (n, d), in eigen-coordinates. For |x| up to
+    e^600.
+    """
 
     def __init__(self, coordinates: Coordinates, start: np.ndarray, rtol: float, flag: np.ndarray):
         self.dynamics, self.group = coordinates.dynamics, coordinates.group
@@ -37,13 +42,17 @@ class Flow:
         self.rounding = ROUNDING if is_coupled(coordinates) else 0.0
         self.same_as = first_equal(start)
         self.start_log_size = math.log(np.abs(start).max()) if start.any() else 0.0
-        self.order: np.ndarray | None = None        # (n,): the token at each place; None: as given
+        self.order: np.ndarray | None = None  # (n,): the token at each place; None: as given
         self.run: Any
         self.system: Any
         self.work: Any
         if is_small(self.dynamics, self.n):
             system = make_system(self.dynamics, self.n, "x", may_extend=True)
-            self.run, self.system, self.work = integrate_small, Record(system), Record.zeros(work_shapes(system))
+            self.run, self.system, self.work = (
+                integrate_small,
+                Record(system),
+                Record.zeros(work_shapes(system)),
+            )
             n_pad = pad_count(self.n, bool(system.is_tiled))
         else:
             from attnlab.engine.large import integrate_large, large_system
@@ -109,22 +118,41 @@ class Flow:
         """Whether velocities are now computed from hi + lo, which takes many times as long."""
         return self.growth >= EXTENDED_GROWTH
 
-    def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:
-        """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in at most max_steps steps."""
+    def advance(
+        self, duration: float, times: np.ndarray, max_steps: int
+    ) -> tuple[Status, np.ndarray]:
+        """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in
+        at most max_steps steps.
+        """
         self._arrange()
         dt = self.dynamics.dt
         stepper = "adaptive" if dt is None else "euler"
         control = make_control(
-            t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
-            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, n=self.n, wall_address=0,
-            max_steps=max_steps, stepper=stepper, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag,
+            t_end=duration,
+            rtol=self.rtol,
+            atol=0.0,
+            dt=dt or 0.0,
+            first_step=self.step,
+            rounding=self.rounding,
+            wall_time=math.inf,
+            extended_from=EXTENDED_GROWTH - self.growth,
+            n=self.n,
+            wall_address=0,
+            max_steps=max_steps,
+            stepper=stepper,
+            may_rescale=1,
+            group=self.group,
+            same_as=self.same_as,
+            flag=self.flag,
             progress=np.zeros(1),
         )
         saved, scale = np.zeros((len(times), *self.y.shape[1:])), np.zeros(len(times))
         asked = np.array(times, dtype=float)
         out = self.run(self.system, self.work, control, stepper, self.y, asked, saved, scale)
         code, done, reached, steps, rejected, evaluations, self.step, log_scale = out
-        self.y *= 2.0 ** round(log_scale / math.log(2.0))         # exact, and the next piece begins from x itself
+        self.y *= 2.0 ** round(
+            log_scale / math.log(2.0)
+        )  # exact, and the next piece begins from x itself
         saved *= np.exp2(np.rint(scale / math.log(2.0)))[:, None, None]
         self.t += reached
         self.steps += steps + rejected

@@ -14,7 +14,10 @@ def take_equation(given: Weights | Dynamics, options: Mapping[str, Any], verb: s
     if not isinstance(given, Dynamics):
         return Dynamics.of(given, **options)
     for name in find_differing(options):
-        raise TypeError(f"{verb} takes its equation from the Dynamics. Leave {name}= out, or give dynamics.replace({name}=...).")
+        raise TypeError(
+            f"{verb} takes its equation from the Dynamics. Leave {name}= out, or give"
+            f" dynamics.replace({name}=...)."
+        )
     return given
 
 
@@ -23,5 +26,11 @@ def find_differing(options: Mapping[str, Any]) -> list[str]:
     usual = {name: one.default for name, one in inspect.signature(Dynamics.of).parameters.items()}
     for name in options:
         if name not in usual:
-            raise TypeError(f"The equation has no option {name!r}. It has: {', '.join(list(usual)[1:])}.")
-    return [name for name, value in options.items() if value is not None and value is not usual[name] and value != usual[name]]
+            raise TypeError(
+                f"The equation has no option {name!r}. It has: {', '.join(list(usual)[1:])}."
+            )
+    return [
+        name
+        for name, value in options.items()
+        if value is not None and value is not usual[name] and value != usual[name]
+    ]

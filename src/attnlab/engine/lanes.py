@@ -1,10 +1,12 @@
-"""Eight float64 numbers at once: a Numba type that lowers to LLVM's <8 x double>, and its operations.
+"""Eight float64 numbers at once: a Numba type that lowers to LLVM's <8 x double>, and its
+operations.
 
-Rows of the attention matrix go in the lanes and columns are visited in order, so that every sum has one fixed
-order: results do not depend on threads, batches, blocking or the width of the machine's vectors. LLVM splits
-the type where registers are narrower. No operation carries a fast-math flag.
+Rows of the attention matrix go in the lanes and columns are visited in order, so that every sum has
+one fixed order: results do not depend on threads, batches, blocking or the width of the machine's
+vectors. LLVM splits the type where registers are narrower. No operation carries a fast-math flag.
 
-Arrays are contiguous float64 of any shape, with an offset counted in numbers; nothing is bounds-checked here.
+Arrays are contiguous float64 of any shape, with an offset counted in numbers; nothing is
+bounds-checked here.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def _splat(builder, value):
     kind = _VECTOR if value.type == _DOUBLE else _BITS
     nothing, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
     one = builder.insert_element(nothing, value, ir.Constant(index, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH))
+    return builder.shuffle_vector(
+        one, nothing, ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH)
+    )
 
 
 def _pointer(context, builder, array_type, array, offset):
@@ -121,7 +125,9 @@ def fill(typingctx, value):
 
 @intrinsic
 def flatten(typingctx, array):
-    """All numbers of a contiguous array in one row, as with `reshape`, which takes long to compile and to load."""
+    """All numbers of a contiguous array in one row, as with `reshape`, which takes long to compile
+    and to load.
+    """
     if not _is_contiguous(array):
         return None
     row = types.float64[::1]
@@ -131,7 +137,9 @@ def flatten(typingctx, array):
 
         whole = context.make_array(array)(context, builder, value=arguments[0])
         made = context.make_array(row)(context, builder)
-        populate_array(made, whole.data, [whole.nitems], [whole.itemsize], whole.itemsize, whole.meminfo)
+        populate_array(
+            made, whole.data, [whole.nitems], [whole.itemsize], whole.itemsize, whole.meminfo
+        )
         return made._getvalue()
 
     return row(array), generate
@@ -156,7 +164,9 @@ add, subtract, multiply, divide = _binary("fadd"), _binary("fsub"), _binary("fmu
 
 @intrinsic
 def multiply_add(typingctx, a, b, c):
-    """a * b + c, fused where the machine has it (llvm.fmuladd: llvm.fma would be a library call elsewhere)."""
+    """a * b + c, fused where the machine has it (llvm.fmuladd: llvm.fma would be a library call
+    elsewhere).
+    """
 
     def generate(context, builder, signature, arguments):
         function = cgutils.get_or_insert_function(
@@ -171,7 +181,9 @@ def _unary(name):
     @intrinsic
     def operation(typingctx, a):
         def generate(context, builder, signature, arguments):
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.{name}.v8f64")
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.{name}.v8f64"
+            )
             return builder.call(function, arguments)
 
         return lanes(lanes), generate
@@ -210,14 +222,18 @@ def zero_below(typingctx, x, least, value):
 
     def generate(context, builder, signature, arguments):
         x, least, value = arguments
-        return builder.select(builder.fcmp_ordered("<", x, least), ir.Constant(_VECTOR, [0.0] * WIDTH), value)
+        return builder.select(
+            builder.fcmp_ordered("<", x, least), ir.Constant(_VECTOR, [0.0] * WIDTH), value
+        )
 
     return lanes(lanes, lanes, lanes), generate
 
 
 @intrinsic
 def where_from(typingctx, first, yes, no):
-    """`yes` in the lanes number `first` and above, else `no`: how a causal mask cuts a block of rows."""
+    """`yes` in the lanes number `first` and above, else `no`: how a causal mask cuts a block of
+    rows.
+    """
 
     def generate(context, builder, signature, arguments):
         first, yes, no = arguments
@@ -228,13 +244,17 @@ def where_from(typingctx, first, yes, no):
 
 
 def _to_sixteenths(builder, x):
-    """x + 1.5 * 2^48: rounded to sixteenths, ties to even, whose number stands in the lowest bits. (No fast-math undoes it.)"""
+    """x + 1.5 * 2^48: rounded to sixteenths, ties to even, whose number stands in the lowest bits.
+    (No fast-math undoes it.)
+    """
     return builder.fadd(x, ir.Constant(_VECTOR, [MAGIC] * WIDTH))
 
 
 @intrinsic
 def fraction(typingctx, x):
-    """x minus the nearest sixteenth, in [-1/32, 1/32], for |x| < 2^47. Two additions are faster than a rounding instruction."""
+    """x minus the nearest sixteenth, in [-1/32, 1/32], for |x| < 2^47. Two additions are faster
+    than a rounding instruction.
+    """
 
     def generate(context, builder, signature, arguments):
         (x,) = arguments
@@ -244,19 +264,31 @@ def fraction(typingctx, x):
     return lanes(lanes), generate
 
 
-ROOTS = tuple(struct.unpack("<q", struct.pack("<d", 2.0 ** (j / 16)))[0] - (j << 48) for j in range(16))
-"""The bits of 2^(j/16), less j in the place where the shift below brings it: one addition then makes 2^(k + j/16)."""
+ROOTS = tuple(
+    struct.unpack("<q", struct.pack("<d", 2.0 ** (j / 16)))[0] - (j << 48) for j in range(16)
+)
+"""The bits of 2^(j/16), less j in the place where the shift below brings it: one addition then
+makes 2^(k + j/16).
+"""
 
 
 def _roots_at(context, builder, bits):
-    """ROOTS[the lowest four bits], in each lane: one instruction where registers can hold the table, else loads."""
+    """ROOTS[the lowest four bits], in each lane: one instruction where registers can hold the
+    table, else loads.
+    """
     if "+avx512f" in context.codegen().magic_tuple()[2]:
         low, high = (ir.Constant(_BITS, list(half)) for half in (ROOTS[:8], ROOTS[8:]))
         kind = ir.FunctionType(_VECTOR, [_VECTOR, _BITS, _VECTOR])
-        choose = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpermi2var.pd.512")
-        found = builder.call(choose, [builder.bitcast(low, _VECTOR), bits, builder.bitcast(high, _VECTOR)])
+        choose = cgutils.get_or_insert_function(
+            builder.module, kind, "llvm.x86.avx512.vpermi2var.pd.512"
+        )
+        found = builder.call(
+            choose, [builder.bitcast(low, _VECTOR), bits, builder.bitcast(high, _VECTOR)]
+        )
         return builder.bitcast(found, _BITS)
-    table = cgutils.global_constant(builder, "roots", ir.Constant(ir.ArrayType(_INT64, 16), list(ROOTS)))
+    table = cgutils.global_constant(
+        builder, "roots", ir.Constant(ir.ArrayType(_INT64, 16), list(ROOTS))
+    )
     found, index = ir.Constant(_BITS, ir.Undefined), ir.IntType(32)
     bits = builder.and_(bits, ir.Constant(_BITS, [15] * WIDTH))
     for lane in range(WIDTH):
@@ -270,7 +302,8 @@ def _roots_at(context, builder, bits):
 def power_of_sixteenths(typingctx, x):
     """2^(the sixteenth nearest to x), rounded, for x in [-1022, 1023].
 
-    No conversion from double to integer is needed, which narrower machines do not have in vector form.
+    No conversion from double to integer is needed, which narrower machines do not have in vector
+    form.
     """
 
     def generate(context, builder, signature, arguments):
@@ -318,7 +351,8 @@ def make_stack(typingctx, length):
     def generate(context, builder, signature, arguments):
         return cgutils.alloca_once(builder, _VECTOR, size=count)
 
-    # the literal stays in the signature: Numba finds implementations by it, and stacks have different lengths
+    # the literal stays in the signature: Numba finds implementations by it, and stacks have
+    # different lengths
     return lane_stack(length), generate
 
 
@@ -327,7 +361,9 @@ def get(typingctx, stack, index):
     """stack[index]."""
 
     def generate(context, builder, signature, arguments):
-        return builder.load(builder.gep(arguments[0], [arguments[1]], source_etype=_VECTOR), typ=_VECTOR)
+        return builder.load(
+            builder.gep(arguments[0], [arguments[1]], source_etype=_VECTOR), typ=_VECTOR
+        )
 
     return lanes(lane_stack, types.intp), generate
 

@@ -1,9 +1,10 @@
 """Large systems: the same integrator, run as Python, with a velocity that uses BLAS and all cores.
 
-A velocity has three parts, each of independent tasks: all queries, keys and values by stacked products; the attention of
-blocks of rows of every head; the means of all heads to the velocity, again one product. Rows are independent and products
-are cut in fixed places, so the bits do not depend on the number of threads; BLAS is held to one thread for the same reason
-(and because its threads, waiting for work, would take the cores from ours).
+A velocity has three parts, each of independent tasks: all queries, keys and values by stacked
+products; the attention of blocks of rows of every head; the means of all heads to the velocity,
+again one product. Rows are independent and products are cut in fixed places, so the bits do not
+depend on the number of threads; BLAS is held to one thread for the same reason (and because its
+threads, waiting for work, would take the cores from ours).
 """
 
 from __future__ import annotations
@@ -33,23 +34,33 @@ from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
 
 PAIRS_A_TASK, MAPS_A_TASK = 2_000_000, 384
-"""The pairs of tokens, roughly, and rows of a product per task: about a millisecond, so no core waits long for the last."""
+"""The pairs of tokens, roughly, and rows of a product per task: about a millisecond, so no core
+waits long for the last.
+"""
 
 
 def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> LargeSystem:
-    """The LargeSystem of n tokens in a frame, made once for these weights; `flag` stops the run that it is for."""
-    system = copy.copy(remembered(dynamics, ("large", n, frame), lambda: LargeSystem(dynamics, n, frame)))
+    """The LargeSystem of n tokens in a frame, made once for these weights; `flag` stops the run
+    that it is for.
+    """
+    system = copy.copy(
+        remembered(dynamics, ("large", n, frame), lambda: LargeSystem(dynamics, n, frame))
+    )
     system.flag = flag
     return system
 
 
 class Room(NamedTuple):
-    """The intermediate arrays of one velocity. They are reused, because allocating large arrays is slow."""
+    """The intermediate arrays of one velocity. They are reused, because allocating large arrays is
+    slow.
+    """
 
-    mapped: np.ndarray              # (rows of both stacks, n_pad): queries, keys and values as far as they are not the tokens
+    mapped: (
+        np.ndarray
+    )  # (rows of both stacks, n_pad): queries, keys and values as far as they are not the tokens
     packed_keys: list[np.ndarray]
     packed_values: list[np.ndarray]
-    means: np.ndarray               # (h, r, n_pad)
+    means: np.ndarray  # (h, r, n_pad)
 
 
 def make_room(system: LargeSystem) -> Room:
@@ -72,7 +83,9 @@ def scratch(size: int) -> np.ndarray:
 
 
 class LargeSystem:
-    """The data of `velocity` for n tokens in a frame, as system.System. It does not hold the Weights, see memory.py."""
+    """The data of `velocity` for n tokens in a frame, as system.System. It does not hold the
+    Weights, see memory.py.
+    """
 
     flag: np.ndarray
 
@@ -86,29 +99,43 @@ class LargeSystem:
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate
         self.query_map, self.key_map, self.keys_are_tokens, self.log2_factor = score_maps(dynamics)
-        self.is_conjugated = frame == "z" and weights.heads > 1 and self.grow.method not in ("zero", "scalar")
+        self.is_conjugated = (
+            frame == "z" and weights.heads > 1 and self.grow.method not in ("zero", "scalar")
+        )
         self.normalised = dynamics.kernel.rows_sum_to_one
         self.subtract_self = frame == "z" and self.normalised
         self.has_stay = frame == "z" and not self.normalised
         self.factors = weights.V if weights.is_factored and not self.is_conjugated else None
         self.full = None if self.factors is not None else weights.full_V
-        self.k, self.r = self.query_map.shape[1], self.factors[0].shape[2] if self.factors is not None else weights.d
+        self.k, self.r = (
+            self.query_map.shape[1],
+            self.factors[0].shape[2] if self.factors is not None else weights.d,
+        )
         self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
         self.number = number_of(dynamics)
         self.read, self.read_number = read_of(dynamics)
         self.n_pad = pad_count(n, self.is_tiled)
         block = tiling.ROWS * tiling.group_size(self.k, self.r) if self.is_tiled else 8
         rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
-        self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
-        # queries, keys and values of all heads below each other, and the heads' outputs beside each other
-        score_maps_used = [self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map]
-        self.stack = _stack([*score_maps_used, *([] if self.factors is None else [self.factors[1]])])
+        self.ranges = [
+            (begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)
+        ]
+        # queries, keys and values of all heads below each other, and the heads' outputs beside each
+        # other
+        score_maps_used = (
+            [self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map]
+        )
+        self.stack = _stack(
+            [*score_maps_used, *([] if self.factors is None else [self.factors[1]])]
+        )
         cut = len(score_maps_used) * self.heads * self.k
         self.score_stack, self.value_stack = self.stack[:cut], self.stack[cut:]
         left = self.factors[0] if self.factors is not None else self.full
         assert left is not None
-        self.spare: list[Room] = []                       # rooms that no velocity is using now
-        self.outer = np.ascontiguousarray(left.transpose(1, 0, 2).reshape(weights.d, -1))                # (d, h r)
+        self.spare: list[Room] = []  # rooms that no velocity is using now
+        self.outer = np.ascontiguousarray(
+            left.transpose(1, 0, 2).reshape(weights.d, -1)
+        )  # (d, h r)
 
     def tokens(self, t: float, y: np.ndarray) -> np.ndarray:
         """x without its scale, (d, n_pad)."""
@@ -126,7 +153,10 @@ class LargeSystem:
         def some(begin: int, end: int) -> None:
             np.matmul(A[begin:end], x, out=out[begin:end])
 
-        self.all_tasks((some, begin, min(begin + MAPS_A_TASK, len(A))) for begin in range(0, len(A), MAPS_A_TASK))
+        self.all_tasks(
+            (some, begin, min(begin + MAPS_A_TASK, len(A)))
+            for begin in range(0, len(A), MAPS_A_TASK)
+        )
 
     def means(self, factor: float, x: np.ndarray, y: np.ndarray, room: Room) -> np.ndarray:
         """sum_j P^h_ij u_j of all heads, (h, r, n_pad); u_j the values."""
@@ -151,7 +181,18 @@ class LargeSystem:
             work = scratch(tiling.work_size(k, r) if self.is_tiled else 8)
             packed = (room.packed_keys[head], room.packed_values[head])
             flat = packed if self.is_tiled else (keys[head].reshape(-1), values[head].reshape(-1))
-            self.core(queries[head], *flat, self.n, begin, end, factor, self.number, is_small[head], work, means[head])
+            self.core(
+                queries[head],
+                *flat,
+                self.n,
+                begin,
+                end,
+                factor,
+                self.number,
+                is_small[head],
+                work,
+                means[head],
+            )
 
         def whole_head(head: int) -> None:
             pack(head)
@@ -161,7 +202,9 @@ class LargeSystem:
             self.all_tasks((whole_head, head) for head in range(h))
         else:
             self.all_tasks((pack, head) for head in range(h))
-            self.all_tasks((rows, head, begin, end) for head in range(h) for begin, end in self.ranges)
+            self.all_tasks(
+                (rows, head, begin, end) for head in range(h) for begin, end in self.ranges
+            )
         if self.subtract_self:
             means -= y if self.factors is None else room.mapped[cut:].reshape(h, r, n_pad)
         return means
@@ -174,14 +217,20 @@ class LargeSystem:
             if not self.keys_are_tokens:
                 queries = self.key_map[h].T @ queries
 
-            def rows(begin: int, end: int, queries: np.ndarray = queries, mean: np.ndarray = full[h]) -> None:
-                extended_rows(queries, state, self.n, begin, end, factor, self.is_causal, self.is_hard, mean)
+            def rows(
+                begin: int, end: int, queries: np.ndarray = queries, mean: np.ndarray = full[h]
+            ) -> None:
+                extended_rows(
+                    queries, state, self.n, begin, end, factor, self.is_causal, self.is_hard, mean
+                )
 
             self.all_tasks((rows, begin, end) for begin, end in self.ranges)
         return full if self.factors is None else np.matmul(self.factors[1], full)
 
     def all_tasks(self, tasks: Iterable[tuple[Any, ...]]) -> None:
-        """Do all tasks, each a function and its arguments, on all cores; Ctrl-C ends it between two of them."""
+        """Do all tasks, each a function and its arguments, on all cores; Ctrl-C ends it between two
+        of them.
+        """
 
         def unless_stopped(work: Callable[..., None], *arguments: int) -> None:
             if not self.flag[0]:
@@ -199,20 +248,26 @@ class LargeSystem:
         if self.flag[0]:
             raise Stopped
 
-    def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
+    def velocity(
+        self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray
+    ) -> None:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
         y = np.ascontiguousarray(state[0])
         x = self.tokens(t, y)
-        moving = y                              # what V is applied to
+        moving = y  # what V is applied to
         if self.read is not None:
             x = moving = np.empty_like(y)
             self.read(y, self.n, self.read_number, x)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
         try:
             room = self.spare.pop()
-        except IndexError:                      # not tested before: another thread may take the last one in between
+        except IndexError:  # not tested before: another thread may take the last one in between
             room = make_room(self)
-        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, moving, room)
+        means = (
+            self.extended_means(factor, x, state)
+            if is_extended
+            else self.means(factor, x, moving, room)
+        )
         if self.is_conjugated:
             out[:, :] = self.conjugated(t, means)
         else:
@@ -236,10 +291,14 @@ class LargeSystem:
         total = np.zeros_like(means[0])
         for h in range(self.heads):
             lifted = self.full[h] @ self.grow.apply(t, means[h].T).T
-            total += self.shrink.apply(t, lifted.T).T * np.exp((self.grow.rate + self.shrink.rate) * t)
+            total += self.shrink.apply(t, lifted.T).T * np.exp(
+                (self.grow.rate + self.shrink.rate) * t
+            )
         return total
 
-    def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
+    def is_past_wall(
+        self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray
+    ) -> bool:
         """As wall.is_past_wall."""
         x = self.tokens(t, y)
         size = largest(x)
@@ -250,9 +309,23 @@ class LargeSystem:
         for h in range(self.heads):
             queries, keys = self.query_map[h] @ x, self.keys(h, x)
 
-            def rows(begin: int, end: int, queries: np.ndarray = queries, keys: np.ndarray = keys) -> None:
+            def rows(
+                begin: int, end: int, queries: np.ndarray = queries, keys: np.ndarray = keys
+            ) -> None:
                 last = min(end, self.n)
-                found.append(is_order_lost(queries, keys, self.n, begin, last, factor, self.is_causal, self.is_hard, same_as))
+                found.append(
+                    is_order_lost(
+                        queries,
+                        keys,
+                        self.n,
+                        begin,
+                        last,
+                        factor,
+                        self.is_causal,
+                        self.is_hard,
+                        same_as,
+                    )
+                )
 
             self.all_tasks((rows, begin, end) for begin, end in self.ranges)
         return any(found)
@@ -267,7 +340,9 @@ def _stack(maps: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([each.reshape(-1, each.shape[2]) for each in maps])
 
 
-def _fill_stages(address, system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
+def _fill_stages(
+    address, system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial
+):
     for s in range(first, end):
         add_stages(y, h, A[s], s, K, trial)
         system.velocity(t + c[s] * h, log_scale, trial, is_extended, K[s])
@@ -293,28 +368,52 @@ def _renormalise(address, *arguments):
     renormalise(*arguments)
 
 
-# The text of stepper.integrate, with the two functions that know the system replaced, and records as they are. One text, so that
-# a large run follows the very rules of a small one.
+# The text of stepper.integrate, with the two functions that know the system replaced, and records
+# as they are. One text, so that a large run follows the very rules of a small one.
 def interpreted_loop(renormalise: Callable[..., None]) -> Callable[..., Any]:
-    """The loop for objects with `velocity` and `is_past_wall`; renormalise(_, out, n) puts tokens (d, n_pad) into their space."""
+    """The loop for objects with `velocity` and `is_past_wall`; renormalise(_, out, n) puts tokens
+    (d, n_pad) into their space.
+    """
     return FunctionType(
         stepper.integrate.py_func.__code__,
-        {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
-         "call_renormalise": renormalise, "read_control": _return_unchanged, "read_table": _return_unchanged,
-         "read_scratch": _return_unchanged},
+        {
+            **vars(stepper),
+            **vars(stages),
+            "call_fill": _fill_stages,
+            "call_wall": _call_wall,
+            "call_fixed": _fixed_value,
+            "call_renormalise": renormalise,
+            "read_control": _return_unchanged,
+            "read_table": _return_unchanged,
+            "read_scratch": _return_unchanged,
+        },
     )
 
 
 _loop = interpreted_loop(_renormalise)
 
 
-def integrate_large(system, work, control, stepper_name, y, times, saved, saved_log_scale, loop=_loop):
+def integrate_large(
+    system, work, control, stepper_name, y, times, saved, saved_log_scale, loop=_loop
+):
     """As stepper.integrate_small, for a LargeSystem; Ctrl-C is also answered inside a step."""
-    table, scratch = tables.table(stepper_name), stepper.Scratch(*map(np.zeros, stepper.scratch_shapes(*y.shape[1:])))
+    table, scratch = (
+        tables.table(stepper_name),
+        stepper.Scratch(*map(np.zeros, stepper.scratch_shapes(*y.shape[1:]))),
+    )
     with one_blas_thread(), np.errstate(all="ignore"):
         try:
             return loop(system, work, control, table, scratch, y, times, saved, saved_log_scale)
         except Stopped:
             reached = float(control.progress[0])
             saved_until = reached if reached > 0.0 else -1.0
-            return stepper.INTERRUPTED, int(np.searchsorted(times, saved_until, side="right")), reached, 0, 0, 0, 0.0, 0.0
+            return (
+                stepper.INTERRUPTED,
+                int(np.searchsorted(times, saved_until, side="right")),
+                reached,
+                0,
+                0,
+                0,
+                0.0,
+                0.0,
+            )

@@ -1,4 +1,6 @@
-"""The best token of each row, and its gap: from differences of tokens, so that the order inside a cluster is kept."""
+"""The best token of each row, and its gap: from differences of tokens, so that the order inside a
+cluster is kept.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,17 @@ from attnlab.engine.extended import first_largest, gaps_to
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 
 
-@compiled(void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]), allocates=True)
+@compiled(
+    void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]),
+    allocates=True,
+)
 def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
-    """leader (n,), gap (n,) to the best other token, rival (n,) that token; q (d, n) with scores <q_i, x_j> + bonus_j.
+    """leader (n,), gap (n,) to the best other token, rival (n,) that token; q (d, n) with scores
+    <q_i, x_j> + bonus_j.
 
-    tokens (2, d, n) are hi and lo. Tokens that are equal from the start, same_as (n,), count as one: the first represents all,
-    and its bonus contains their number. A row with no other token has the gap infinity and the rival -1.
+    tokens (2, d, n) are hi and lo. Tokens that are equal from the start, same_as (n,), count as
+    one: the first represents all, and its bonus contains their number. A row with no other token
+    has the gap infinity and the rival -1.
     """
     n = q.shape[1]
     row = np.empty(n)

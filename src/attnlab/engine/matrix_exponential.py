@@ -1,4 +1,6 @@
-"""e^{tA} inside compiled code, for the frame z. Imported, and so compiled, only by systems that need it."""
+"""e^{tA} inside compiled code, for the frame z. Imported, and so compiled, only by systems that
+need it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]
 
 @compiled(void(float64, _matrix, _matrix, _vector, _vector, _matrix, _matrix))
 def eigenbasis_exponential(t, basis, inverse, growth, turn, out, scratch):
-    """out = basis e^{t blocks} inverse, blocks diagonal but for [[a, b], [-b, a]] where turn = b > 0."""
+    """out = basis e^{t blocks} inverse, blocks diagonal but for [[a, b], [-b, a]] where turn = b >
+    0.
+    """
     d = out.shape[0]
     row = 0
     while row < d:
@@ -55,7 +59,7 @@ def taylor_exponential(t, shifted, out, scratch):
     for a in range(d):
         for b in range(d):
             out[a, b] = 1.0 if a == b else 0.0
-    for degree in range(TAYLOR_DEGREE, 0, -1):      # Horner: out = I + (step A / degree) out
+    for degree in range(TAYLOR_DEGREE, 0, -1):  # Horner: out = I + (step A / degree) out
         apply(shifted, out, scratch)
         for a in range(d):
             for b in range(d):
@@ -69,8 +73,12 @@ def taylor_exponential(t, shifted, out, scratch):
 
 @compiled(exponential_signature)
 def exponential(method, t, square, row, out, scratch):
-    """out = e^{t (A - rate)} by the method that System.exponential names; square and row are the System's."""
+    """out = e^{t (A - rate)} by the method that System.exponential names; square and row are the
+    System's.
+    """
     if method == EIGENBASIS:
-        eigenbasis_exponential(t, square[BASIS], square[INVERSE], row[GROWTH_RATE], row[TURN], out, scratch)
+        eigenbasis_exponential(
+            t, square[BASIS], square[INVERSE], row[GROWTH_RATE], row[TURN], out, scratch
+        )
     else:
         taylor_exponential(t, square[SHIFTED], out, scratch)

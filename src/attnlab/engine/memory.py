@@ -1,4 +1,5 @@
-"""What was derived from weights, kept as long as they live: a second run with the same weights starts at once.
+"""What was derived from weights, kept as long as they live: a second run with the same weights
+starts at once.
 
 A kept thing must not hold its weights, or neither would ever be deleted.
 """
@@ -31,10 +32,12 @@ def remembered(dynamics: Dynamics, key: Hashable, make: Callable[[], Thing]) -> 
     whole = (key, *(getattr(dynamics, name) for name in WORDS))
     with _lock:
         things = _kept.setdefault(dynamics.weights, {})
-        found = things.get(whole, MISSING)      # one look: a key of twelve members takes ten microseconds to hash
+        found = things.get(
+            whole, MISSING
+        )  # one look: a key of twelve members takes ten microseconds to hash
     if found is not MISSING:
         return found
-    thing = make()                              # outside the lock: two threads may both make it, and either will do
+    thing = make()  # outside the lock: two threads may both make it, and either will do
     with _lock:
         if len(things) >= MOST:
             things.pop(next(iter(things)))

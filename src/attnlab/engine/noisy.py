@@ -1,4 +1,5 @@
-"""Runs with noise: the Euler-Maruyama scheme, x <- retract(x + dt velocity + tangent part of the noise), in fixed steps.
+"""Runs with noise: the Euler-Maruyama scheme, x <- retract(x + dt velocity + tangent part of the
+noise), in fixed steps.
 
 Every member of a batch has its own random stream, so that a batch equals a loop over its members.
 """
@@ -22,18 +23,25 @@ from attnlab.types import Dynamics, Solve
 def random_streams(seed: int | list[int], count: int) -> list[np.random.Generator]:
     """One Generator per member of a run with this seed: a number, or a number and the first member.
 
-    Member i of the seed 7 has the stream SeedSequence(7, spawn_key=(i,)), whatever the size of the batch. So rng=(7, i) gives
-    member i alone.
+    Member i of the seed 7 has the stream SeedSequence(7, spawn_key=(i,)), whatever the size of the
+    batch. So rng=(7, i) gives member i alone.
     """
     number, first = seed if isinstance(seed, list) else (seed, 0)
-    return [np.random.default_rng(np.random.SeedSequence(number, spawn_key=(first + member,))) for member in range(count)]
+    return [
+        np.random.default_rng(np.random.SeedSequence(number, spawn_key=(first + member,)))
+        for member in range(count)
+    ]
 
 
-def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: Progress) -> Outcome:
-    """Integrate x0 (b, n, d) with steps of solve.dt; Ctrl-C or a cancel ends every member at its last step."""
+def integrate_noisy(
+    dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: Progress
+) -> Outcome:
+    """Integrate x0 (b, n, d) with steps of solve.dt; Ctrl-C or a cancel ends every member at its
+    last step.
+    """
     assert solve.dt is not None
     b, n, d = x0.shape
-    wanted = np.rint(solve.times / solve.dt).astype(int)                       # steps after which the tokens are saved
+    wanted = np.rint(solve.times / solve.dt).astype(int)  # steps after which the tokens are saved
     total = int(wanted[-1])
     states = np.full((b, len(wanted), n, d), np.nan)
     status, saved, steps = np.full(b, INTERRUPTED), np.zeros(b, int), np.zeros(b, int)
@@ -56,9 +64,17 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
                 if step >= solve.max_steps:
                     status[member] = MAX_STEPS
                     return
-                push = check_tokens("noise", dynamics.noise, dynamics.noise.increment(stream, x, dt), x)
-                moved = x + dt * velocity_x(dynamics, x, 0.0, step * dt) + dynamics.geometry.project(x, push)
-                after = check_tokens("geometry", dynamics.geometry, dynamics.geometry.retract(moved), x)
+                push = check_tokens(
+                    "noise", dynamics.noise, dynamics.noise.increment(stream, x, dt), x
+                )
+                moved = (
+                    x
+                    + dt * velocity_x(dynamics, x, 0.0, step * dt)
+                    + dynamics.geometry.project(x, push)
+                )
+                after = check_tokens(
+                    "geometry", dynamics.geometry, dynamics.geometry.retract(moved), x
+                )
                 if not np.isfinite(after).all():
                     status[member] = NON_FINITE
                     culprits.append(_find_culprit(dynamics, x, push, moved, step * dt))
@@ -70,11 +86,23 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
     futures = [supervisors().submit(partial(one, member)) for member in range(b)]
     wait_for(futures, flag, lambda: float(steps.mean()) / max(total, 1), progress, DOING)
     reached, none = steps * solve.dt, np.zeros(b, int)
-    return Outcome(states, np.zeros((b, len(wanted))), status, saved, reached, steps, none, steps.copy(), "reference",
-                   next(iter(culprits), ""))
+    return Outcome(
+        states,
+        np.zeros((b, len(wanted))),
+        status,
+        saved,
+        reached,
+        steps,
+        none,
+        steps.copy(),
+        "reference",
+        next(iter(culprits), ""),
+    )
 
 
-def _find_culprit(dynamics: Dynamics, x: np.ndarray, push: np.ndarray, moved: np.ndarray, t: float) -> str:
+def _find_culprit(
+    dynamics: Dynamics, x: np.ndarray, push: np.ndarray, moved: np.ndarray, t: float
+) -> str:
     """Return the member that turned finite tokens x into non-finite ones, or ""."""
     if not np.isfinite(push).all():
         return f'noise "{dynamics.noise.name}"'

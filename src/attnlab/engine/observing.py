@@ -1,4 +1,6 @@
-"""The observables of a run. Memory is checked before the run; they are computed after it, so that Ctrl-C keeps the run."""
+"""The observables of a run. Memory is checked before the run; they are computed after it, so that
+Ctrl-C keeps the run.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,17 @@ from attnlab.types import Status, Trajectory
 Observable = Callable[[Trajectory], np.ndarray]
 
 
-def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -> dict[str, Observable]:
-    """Return the observables of these names, for first tokens (*batch, n, d). Refuse those that need too much memory."""
+def find_observables(
+    names: Sequence[str], shape: tuple[int, ...], heads: int
+) -> dict[str, Observable]:
+    """Return the observables of these names, for first tokens (*batch, n, d). Refuse those that
+    need too much memory.
+    """
     if isinstance(names, str):
-        raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
+        raise TypeError(
+            f"observe must be a list of names, got the single word {names!r}. Use"
+            f" observe=[{names!r}]."
+        )
     if not names:
         return {}
     found: dict[str, Observable] = {name: observables[name] for name in names}
@@ -32,21 +41,36 @@ def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -
     return found
 
 
-def add_observables(run: Trajectory, functions: Mapping[str, Observable], progress: Progress) -> Trajectory:
+def add_observables(
+    run: Trajectory, functions: Mapping[str, Observable], progress: Progress
+) -> Trajectory:
     """The run with its observables.
 
-    After Ctrl-C it has Status.INTERRUPTED, all its states, and NaN at the times whose observables were not computed. A run whose
-    observable leaves the range of double precision ends before that time, with Status.NON_FINITE.
+    After Ctrl-C it has Status.INTERRUPTED, all its states, and NaN at the times whose observables
+    were not computed. A run whose observable leaves the range of double precision ends before that
+    time, with Status.NON_FINITE.
     """
     observed: dict[str, np.ndarray] = {}
     for number, (name, function) in enumerate(functions.items()):
-        if not _measure(name, function, run, observed, progress.piece(number, len(functions), name)):
-            return mark_interrupted(dataclasses.replace(run, observed=observed), f"the observable {name} was computed")
+        if not _measure(
+            name, function, run, observed, progress.piece(number, len(functions), name)
+        ):
+            return mark_interrupted(
+                dataclasses.replace(run, observed=observed), f"the observable {name} was computed"
+            )
     return _cut_where_not_finite(dataclasses.replace(run, observed=observed))
 
 
-def _measure(name: str, function: Observable, run: Trajectory, observed: dict[str, np.ndarray], progress: Progress) -> bool:
-    """Put the values of `function` into `observed`. Return whether they are complete; after Ctrl-C only some times are done."""
+def _measure(
+    name: str,
+    function: Observable,
+    run: Trajectory,
+    observed: dict[str, np.ndarray],
+    progress: Progress,
+) -> bool:
+    """Put the values of `function` into `observed`. Return whether they are complete; after Ctrl-C
+    only some times are done.
+    """
     from attnlab.engine.threads import do_unless_interrupted
 
     measurement = Measurement()
@@ -62,7 +86,9 @@ def _measure(name: str, function: Observable, run: Trajectory, observed: dict[st
     is_whole = do_unless_interrupted(work, stop, progress, fraction=lambda: measurement.fraction)
     values = found[0] if found else measurement.values
     if values is not None:
-        observed[name] = values if is_whole else np.array(values)          # a copy: the work may still be ending
+        observed[name] = (
+            values if is_whole else np.array(values)
+        )  # a copy: the work may still be ending
     return is_whole
 
 
@@ -72,16 +98,26 @@ def is_interrupted(run: Trajectory) -> bool:
 
 
 def mark_interrupted(run: Trajectory, during: str) -> Trajectory:
-    """Return the run with Status.INTERRUPTED instead of OK. `during` names the interrupted activity: all states exist."""
+    """Return the run with Status.INTERRUPTED instead of OK. `during` names the interrupted
+    activity: all states exist.
+    """
     statuses = np.array(run.status, dtype=object)
     statuses[statuses == Status.OK] = Status.INTERRUPTED
-    return dataclasses.replace(run, status=statuses if run.batch else statuses.item(), stats={**run.stats, "interrupted": during})
+    return dataclasses.replace(
+        run,
+        status=statuses if run.batch else statuses.item(),
+        stats={**run.stats, "interrupted": during},
+    )
 
 
 def _cut_where_not_finite(run: Trajectory) -> Trajectory:
-    """Return the run up to the time at which an observable is not finite. A batch holds NaN after it."""
+    """Return the run up to the time at which an observable is not finite. A batch holds NaN after
+    it.
+    """
     batch, count = run.batch, len(run.times)
-    good = np.isfinite(run.states).all(axis=(-2, -1)).reshape(-1, count).sum(axis=1)                # (b,) times of each member
+    good = (
+        np.isfinite(run.states).all(axis=(-2, -1)).reshape(-1, count).sum(axis=1)
+    )  # (b,) times of each member
     kept, culprit = good.copy(), ""
     for name, values in run.observed.items():
         if values.dtype.kind not in "fc" or values.shape[: len(batch) + 1] != (*batch, count):
@@ -92,20 +128,32 @@ def _cut_where_not_finite(run: Trajectory) -> Trajectory:
             kept, culprit = np.minimum(kept, until), name
     if not culprit:
         return run
-    last, is_late = int(kept.max()), np.arange(count) >= kept[:, None]                              # (b, T)
+    last, is_late = int(kept.max()), np.arange(count) >= kept[:, None]  # (b, T)
 
     def cut(values: np.ndarray) -> np.ndarray:
         values = values.reshape(len(kept), count, *values.shape[len(batch) + 1 :])[:, :last]
-        values = np.where(is_late[:, :last].reshape(len(kept), last, *[1] * (values.ndim - 2)), np.nan, values)
+        values = np.where(
+            is_late[:, :last].reshape(len(kept), last, *[1] * (values.ndim - 2)), np.nan, values
+        )
         return values.reshape(*batch, last, *values.shape[2:])
 
     statuses = np.array(run.status, dtype=object).reshape(-1)
     statuses[(kept < good) & (statuses == Status.OK)] = Status.NON_FINITE
-    reached = np.where(kept < good, np.append(run.times, 0.0)[kept - 1], np.ravel(run.stats["reached"]))
+    reached = np.where(
+        kept < good, np.append(run.times, 0.0)[kept - 1], np.ravel(run.stats["reached"])
+    )
     log_scale = run.log_scale.reshape(len(kept), count)[:, :last]
-    stats: dict[str, Any] = {**run.stats, "not_finite": culprit, "reached": reached.reshape(batch) if batch else reached.item()}
+    stats: dict[str, Any] = {
+        **run.stats,
+        "not_finite": culprit,
+        "reached": reached.reshape(batch) if batch else reached.item(),
+    }
     return dataclasses.replace(
-        run, times=run.times[:last], states=cut(run.states), log_scale=log_scale.reshape(*batch, last), stats=stats,
+        run,
+        times=run.times[:last],
+        states=cut(run.states),
+        log_scale=log_scale.reshape(*batch, last),
+        stats=stats,
         status=statuses.reshape(batch) if batch else statuses.item(),
         observed={name: cut(values) for name, values in run.observed.items()},
     )

@@ -1,4 +1,6 @@
-"""Small matrices times tokens (d, n_pad): the loop over tokens is innermost, over contiguous memory."""
+"""Small matrices times tokens (d, n_pad): the loop over tokens is innermost, over contiguous
+memory.
+"""
 
 from __future__ import annotations
 

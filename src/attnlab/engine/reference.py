@@ -1,7 +1,8 @@
-"""The reference path: the equation in plain NumPy, integrated by the source code of the stepper, run as Python.
+"""The reference path: the equation in plain NumPy, integrated by the source code of the stepper,
+run as Python.
 
-It is slow and readable. It works for every member of every axis, also those without compiled code. One run is one thread, so
-that a batch equals a loop.
+It is slow and readable. It works for every member of every axis, also those without compiled code.
+One run is one thread, so that a batch equals a loop.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from attnlab.types import Dynamics
 
 
 class ReferenceSystem:
-    """The functions of an equation that the stepper needs: velocity, test of the precision wall, and space."""
+    """The functions of an equation that the stepper needs: velocity, test of the precision wall,
+    and space.
+    """
 
     def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
         self.dynamics, self.n, self.frame, self.flag = dynamics, n, frame, flag
-        self.n_pad = -(-n // 8) * 8                         # the steps are taken eight tokens at a time
-        self.culprit = ""                                   # the first member whose result for finite tokens was not finite
+        self.n_pad = -(-n // 8) * 8  # the steps are taken eight tokens at a time
+        self.culprit = ""  # the first member whose result for finite tokens was not finite
         self.grow = Exponential(dynamics.weights.total.scaled(1.0 if frame == "z" else 0.0))
 
-    def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
+    def velocity(
+        self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray
+    ) -> None:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
         if self.flag[0]:
             raise Stopped
@@ -53,13 +58,19 @@ class ReferenceSystem:
     def renormalise(self, _: int, out: np.ndarray, n: int) -> None:
         """Put the tokens out (d, n_pad) back into their space."""
         x = out[:, :n].T
-        found = check_tokens("geometry", self.dynamics.geometry, self.dynamics.geometry.retract(x), x)
+        found = check_tokens(
+            "geometry", self.dynamics.geometry, self.dynamics.geometry.retract(x), x
+        )
         if np.isfinite(x).all() and not np.isfinite(found).all():
             self.culprit = f'geometry "{self.dynamics.geometry.name}"'
         out[:, :n] = found.T
 
-    def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
-        """As wall.is_past_wall, for kernels whose large scores choose one token; other kernels lose nothing."""
+    def is_past_wall(
+        self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray
+    ) -> bool:
+        """As wall.is_past_wall, for kernels whose large scores choose one token; other kernels lose
+        nothing.
+        """
         if not self.dynamics.kernel.hardens:
             return False
         x = self.grow.apply(t, y[:, : self.n].T)
@@ -70,7 +81,9 @@ class ReferenceSystem:
         seen = self.dynamics.mask.seen(self.n)
         for Q, K in zip(self.dynamics.weights.Q, self.dynamics.weights.K, strict=True):
             queries, keys = x @ Q.T, x @ K.T
-            signed = np.sign(self.dynamics.beta or 1.0) * self.dynamics.scores.compare(queries, keys)
+            signed = np.sign(self.dynamics.beta or 1.0) * self.dynamics.scores.compare(
+                queries, keys
+            )
             masked = np.where(seen, signed, -np.inf)
             best = masked.argmax(axis=1)
             first = masked[np.arange(self.n), best]
@@ -84,4 +97,6 @@ class ReferenceSystem:
 def integrate_reference(system: ReferenceSystem, *arguments: Any) -> Any:
     """As large.integrate_large, with the velocity of the reference."""
     work, control, stepper, y, times, saved, scale = arguments
-    return integrate_large(system, work, control, stepper, y, times, saved, scale, interpreted_loop(system.renormalise))
+    return integrate_large(
+        system, work, control, stepper, y, times, saved, scale, interpreted_loop(system.renormalise)
+    )

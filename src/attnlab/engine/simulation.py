@@ -15,8 +15,19 @@ from attnlab.capacity import TooLarge, check_memory
 from attnlab.dynamics import next_layer
 from attnlab.engine.coordinates import choose_coordinates
 from attnlab.engine.given import take_equation
-from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
-from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
+from attnlab.engine.observing import (
+    add_observables,
+    find_observables,
+    is_interrupted,
+    mark_interrupted,
+)
+from attnlab.engine.options import (
+    FEWER,
+    check_run_memory,
+    check_scales,
+    solve_options,
+    start_tokens,
+)
 from attnlab.engine.plan import choose_frame, choose_path
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
@@ -24,14 +35,22 @@ from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Tr
 REFERENCE_RTOL = 1e-11
 """measure_error=True measures fixed steps against the adaptive stepper at this tolerance."""
 
-SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): (0.7, 0.7), (True, True): (0.3, 0.8)}
-"""{(measure_error, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
+SHARES = {
+    (False, False): (1.0, 1.0),
+    (True, False): (0.4, 1.0),
+    (False, True): (0.7, 0.7),
+    (True, True): (0.3, 0.8),
+}
+"""{(measure_error, observe): the fractions of the progress at which measuring the error begins, and
+observing}, roughly.
+"""
 
 DOING = "comparing with the reference"
 
 PAIRS, TABLES = 8, 3
-"""Numbers per pair of tokens and head on the reference path: scores, weights and temporary arrays. And numbers per pair of a
-compiled kernel with a table of all pairs."""
+"""Numbers per pair of tokens and head on the reference path: scores, weights and temporary arrays.
+And numbers per pair of a compiled kernel with a table of all pairs.
+"""
 
 
 def simulate(
@@ -71,8 +90,8 @@ def simulate(
 
         x_i' = sum_h sum_j P^h_ij V_h x_j,     P^h_ij = softmax_j(beta <Q_h x_i, K_h x_j>)
 
-    Each axis of the equation takes a word: a name, a table such as {"name": "window", "width": 16}, or a member.
-    `attnlab list` shows the names.
+    Each axis of the equation takes a word: a name, a table such as {"name": "window", "width": 16},
+    or a member. `attnlab list` shows the names.
 
     Parameters
     ----------
@@ -93,25 +112,31 @@ def simulate(
     geometry : name, table or member, optional
         The space of the tokens. None is "euclidean", or the choice of the normalisation.
     read : name, table or member, optional
-        What attention and the values see of a token. None is "plain", or the choice of the normalisation.
+        What attention and the values see of a token. None is "plain", or the choice of the
+        normalisation.
     write : name, table or member, optional
-        What happens to the output of attention. None is "plain", or the choice of the normalisation.
+        What happens to the output of attention. None is "plain", or the choice of the
+        normalisation.
     speed : name, table or member, optional
         A factor in time. None is "constant", or the choice of the normalisation.
     feedforward : FeedForward, name or table, optional
-        A drift, which moves tokens besides attention. A table of W, sigma and bias is the feed-forward variant (frame z).
+        A drift, which moves tokens besides attention. A table of W, sigma and bias is the
+        feed-forward variant (frame z).
     noise : name, table or member, optional
         What moves tokens at random.
     normalisation : str, optional
-        A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or "ln_scaling".
+        A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or
+        "ln_scaling".
     layers : int, optional
-        The number of residual layers x <- x + dt * attention. This is another equation, with dt = 1 by default.
+        The number of residual layers x <- x + dt * attention. This is another equation, with dt = 1
+        by default.
     dt : float, optional
         The step of a layer, or of the steppers "euler" and "rk4".
     times : array (T,), optional
         The times to save, ascending.
     saves : int, optional
-        The number of equally spaced times to save, if `times` is left out. The default is 101; with `layers`, every layer.
+        The number of equally spaced times to save, if `times` is left out. The default is 101; with
+        `layers`, every layer.
     rtol, atol : float, optional
         The tolerances of a step. rtol is relative to the largest token, and atol is added to it.
     stepper : str, optional
@@ -123,13 +148,16 @@ def simulate(
     measure_error : bool, optional
         Whether to fill `run.error` by a second run that is ten times more accurate.
     throw : bool, optional
-        Whether a run that does not reach its end raises RunFailed. False returns the part that was computed.
+        Whether a run that does not reach its end raises RunFailed. False returns the part that was
+        computed.
     progress : bool, function or Progress, optional
-        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
     observe : sequence of str, optional
         The observables to keep in `run.observed`. `attnlab list observables` shows their names.
     rng : int, optional
-        The seed of the noise. Each member of a batch has its own stream, and rng=(7, i) gives member i alone.
+        The seed of the noise. Each member of a batch has its own stream, and rng=(7, i) gives
+        member i alone.
 
     Returns
     -------
@@ -162,21 +190,49 @@ def simulate(
     given_dt = weights.dt if isinstance(weights, Dynamics) else None
     if layers is not None and dt is None and given_dt is None:
         dt = 1.0
-    dynamics = take_equation(weights, {
-        "beta": beta, "scores": scores, "kernel": kernel, "mask": mask, "geometry": geometry, "read": read, "write": write,
-        "speed": speed, "feedforward": feedforward, "noise": noise, "normalisation": normalisation,
-        "dt": dt if layers is not None else None,
-    }, "simulate")
+    dynamics = take_equation(
+        weights,
+        {
+            "beta": beta,
+            "scores": scores,
+            "kernel": kernel,
+            "mask": mask,
+            "geometry": geometry,
+            "read": read,
+            "write": write,
+            "speed": speed,
+            "feedforward": feedforward,
+            "noise": noise,
+            "normalisation": normalisation,
+            "dt": dt if layers is not None else None,
+        },
+        "simulate",
+    )
     weights = dynamics.weights
     solve = solve_options(
-        dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
-        dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
+        dynamics,
+        t_end=t_end,
+        layers=layers,
+        times=times,
+        saves=saves,
+        rtol=rtol,
+        atol=atol,
+        stepper=stepper,
+        dt=None if dynamics.is_layers else dt,
+        frame=frame,
+        max_steps=max_steps,
+        rng=rng,
     )
     if measure_error and not dynamics.noise.is_none:
-        raise ValueError("measure_error=True compares with a more accurate run, but with noise "
-                         f'("{dynamics.noise.name}") there is none. Leave it out.')
+        raise ValueError(
+            "measure_error=True compares with a more accurate run, but with noise "
+            f'("{dynamics.noise.name}") there is none. Leave it out.'
+        )
     if measure_error and solve.rtol < 1e-13:
-        raise ValueError(f"measure_error=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
+        raise ValueError(
+            "measure_error=True runs again at rtol / 10, so rtol must be at least 1e-13; got"
+            f" {solve.rtol:g}."
+        )
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
@@ -184,9 +240,17 @@ def simulate(
     tables = TABLES * n * n if path == "compiled" and not dynamics.kernel.is_row_local else 0
     check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error, tables)
     if measure_error and dynamics.is_layers:
-        check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
+        check_memory(
+            f"The pairs of {n} tokens, for measure_error=True,",
+            6 * weights.heads * n * n,
+            "Leave it out.",
+        )
     if path == "reference":
-        check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
+        check_memory(
+            f"The pairs of {n} tokens, on the reference path,",
+            PAIRS * weights.heads * n * n,
+            "Take fewer tokens.",
+        )
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]
     with track(progress, "integrating", keeps=True) as progress:
@@ -204,7 +268,9 @@ def simulate(
         return run
 
 
-def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Progress) -> Trajectory:
+def _integrate(
+    dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Progress
+) -> Trajectory:
     from attnlab.engine.members import integrate_members
 
     batch, (n, d) = start.shape[:-2], start.shape[-2:]
@@ -217,8 +283,9 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
             given, start = start, start @ coordinates.inverse.T
         if not np.isfinite(start).all():
             raise ValueError(
-                "x0 must be small enough for its coordinates along the eigenvectors of V to fit into double precision, but its "
-                f"largest entry is {np.abs(given).max():.3g}. Scale the tokens down."
+                "x0 must be small enough for its coordinates along the eigenvectors of V to fit"
+                f" into double precision, but its largest entry is {np.abs(given).max():.3g}. Scale"
+                " the tokens down."
             )
     if dynamics.noise.is_none:
         out = integrate_members(coordinates, solve, frame, start, progress)
@@ -226,17 +293,24 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         from attnlab.engine.noisy import integrate_noisy
 
         out = integrate_noisy(dynamics, solve, start, progress)
-    # multiply by the scale, exactly, if this stays in the range of double; member by member, as in single runs
+    # multiply by the scale, exactly, if this stays in the range of double; member by member, as in
+    # single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
-    size = np.fmax.reduce(np.abs(states), axis=(-2, -1), initial=0.0)                              # NaN is passed over
+    size = np.fmax.reduce(np.abs(states), axis=(-2, -1), initial=0.0)  # NaN is passed over
     log_size = log_scale + np.log(np.where(size > 0, size, 1.0))
-    fits = (np.maximum(np.abs(log_size), np.abs(log_scale)) < 600.0).all(axis=-1)                  # (b,)
-    # a power of two by ldexp, which is exact everywhere, and one product: ldexp of all states takes ten times as long
-    factors = np.ldexp(1.0, np.where(fits[:, None], np.rint(log_scale / np.log(2.0)), 0.0).astype(int))
+    fits = (np.maximum(np.abs(log_size), np.abs(log_scale)) < 600.0).all(axis=-1)  # (b,)
+    # a power of two by ldexp, which is exact everywhere, and one product: ldexp of all states takes
+    # ten times as long
+    factors = np.ldexp(
+        1.0, np.where(fits[:, None], np.rint(log_scale / np.log(2.0)), 0.0).astype(int)
+    )
     states, log_scale = states * factors[..., None, None], np.where(fits[:, None], 0.0, log_scale)
     statuses = np.array([list(Status)[code] for code in out.status], dtype=object).reshape(batch)
-    stats = {name: np.asarray(getattr(out, name)).reshape(batch) for name in ("steps", "rejected", "evaluations", "reached")}
+    stats = {
+        name: np.asarray(getattr(out, name)).reshape(batch)
+        for name in ("steps", "rejected", "evaluations", "reached")
+    }
     if not batch:
         stats = {name: value.item() for name, value in stats.items()}
     return Trajectory(
@@ -250,54 +324,98 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         basis=coordinates.basis,
         growth=coordinates.growth,
         turn=coordinates.turn,
-        stats={**stats, "path": out.path, "seconds": time.perf_counter() - began,
-               **({"member_not_finite": out.culprit} if out.culprit and (out.status != 0).any() else {})},
+        stats={
+            **stats,
+            "path": out.path,
+            "seconds": time.perf_counter() - began,
+            **(
+                {"member_not_finite": out.culprit}
+                if out.culprit and (out.status != 0).any()
+                else {}
+            ),
+        },
     )
 
 
 def add_error(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
-    """Add the error (*batch,): the largest difference to a more accurate run, relative to the largest token at that time."""
+    """Add the error (*batch,): the largest difference to a more accurate run, relative to the
+    largest token at that time.
+    """
     if run.dynamics.is_layers:
         from attnlab.engine.threads import do_unless_interrupted
 
         errors: list[Any] = []
-        if not do_unless_interrupted(lambda: errors.append(_layer_error(run, start)), lambda: None, progress, DOING):
+        if not do_unless_interrupted(
+            lambda: errors.append(_layer_error(run, start)), lambda: None, progress, DOING
+        ):
             return mark_interrupted(run, "its error was measured")
         return dataclasses.replace(run, error=errors[0])
-    rtol = run.solve.rtol / 10 if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
+    rtol = (
+        run.solve.rtol / 10
+        if run.solve.stepper == "adaptive"
+        else min(REFERENCE_RTOL, run.solve.rtol / 10)
+    )
     finer = dataclasses.replace(
-        run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
-        frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
+        run.solve,
+        times=run.times,
+        t_end=float(run.times[-1]),
+        rtol=rtol,
+        atol=run.solve.atol / 10,
+        stepper="adaptive",
+        dt=None,
+        frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame,
+        max_steps=10 * run.solve.max_steps,
     )
     truth = _integrate(run.dynamics, finer, start, progress)
     if is_interrupted(truth):
-        # the run itself is complete, but Ctrl-C means stop, and the error of half a run would be wrong
+        # the run itself is complete, but Ctrl-C means stop, and the error of half a run would be
+        # wrong
         return mark_interrupted(run, "its error was measured")
     return dataclasses.replace(run, error=_relative_difference(run, truth))
 
 
 def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
-    """Return the largest difference over times and tokens, in x and z, relative to the largest token; NaN: not measurable."""
+    """Return the largest difference over times and tokens, in x and z, relative to the largest
+    token; NaN: not measurable.
+    """
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
-    with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not compared
+    with contextlib.suppress(ArithmeticError):  # z that cannot be represented is not compared
         if run.dynamics.is_value_linear:
-            views.append(((run.rescaled, np.zeros(run.log_scale.shape)), (truth.rescaled, np.zeros(truth.log_scale.shape))))
+            views.append(
+                (
+                    (run.rescaled, np.zeros(run.log_scale.shape)),
+                    (truth.rescaled, np.zeros(truth.log_scale.shape)),
+                )
+            )
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
-        with np.errstate(over="ignore", invalid="ignore"):      # a run with wrong growth has an infinite error
-            ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a run with wrong growth has an infinite error
+            ours = (
+                ours[..., :reached, :, :]
+                * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
+            )
         size = np.abs(theirs).max(axis=(-2, -1))
         gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
         # a member that stopped early is NaN after its last good time: compare only before
-        worst = np.maximum(worst, np.where(np.isnan(ours).any(axis=(-2, -1)), 0.0, gap).max(axis=-1))
-    ok, finer_ok = (np.asarray(status, dtype=object) == Status.OK for status in (run.status, truth.status))
-    worst = np.where(ok & ~finer_ok, np.nan, worst)       # the finer run ended earlier: the error is unknown
+        worst = np.maximum(
+            worst, np.where(np.isnan(ours).any(axis=(-2, -1)), 0.0, gap).max(axis=-1)
+        )
+    ok, finer_ok = (
+        np.asarray(status, dtype=object) == Status.OK for status in (run.status, truth.status)
+    )
+    worst = np.where(
+        ok & ~finer_ok, np.nan, worst
+    )  # the finer run ended earlier: the error is unknown
     return worst if run.batch else float(worst)
 
 
 def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
-    """Return the difference to the recursion of the NumPy reference. Layers are exact up to rounding."""
+    """Return the difference to the recursion of the NumPy reference. Layers are exact up to
+    rounding.
+    """
     assert run.dynamics.dt is not None
     x, exponent, layer, gaps = start, 0.0, 0, []
     states, log_scale = run.scaled_x()
@@ -308,7 +426,9 @@ def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
             if abs(shift) > 100:
                 x, exponent = np.ldexp(x, -shift), exponent + shift * np.log(2.0)
         ours = states[..., i, :, :] * np.exp(log_scale[..., i] - exponent)[..., None, None]
-        gaps.append(np.nan_to_num(np.abs(ours - x).max(axis=(-2, -1)) / np.abs(x).max(axis=(-2, -1))))
+        gaps.append(
+            np.nan_to_num(np.abs(ours - x).max(axis=(-2, -1)) / np.abs(x).max(axis=(-2, -1)))
+        )
     worst = np.max(gaps, axis=0)
     return worst if run.batch else float(worst)
 
@@ -317,14 +437,34 @@ def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
     statuses = np.ravel(np.asarray(run.status, dtype=object))
     bad = [i for i, status in enumerate(statuses) if status is not Status.OK]
     status, reached = statuses[bad[0]], np.ravel(run.stats["reached"])[bad[0]]
-    which = f"Member {bad[0]} of the batch ({len(bad)} of {len(statuses)} did not finish)" if run.batch else "The run"
+    which = (
+        f"Member {bad[0]} of the batch ({len(bad)} of {len(statuses)} did not finish)"
+        if run.batch
+        else "The run"
+    )
     if status is Status.INTERRUPTED and "interrupted" in run.stats:
-        words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
+        words = (
+            f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
+        )
     else:
-        culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
+        culprit = (
+            f"The observable {run.stats['not_finite']} is not finite from there on. "
+            if "not_finite" in run.stats
+            else ""
+        )
         if "member_not_finite" in run.stats:
-            culprit += f"The {run.stats['member_not_finite']} returned non-finite numbers for finite tokens. "
+            culprit += (
+                f"The {run.stats['member_not_finite']} returned non-finite numbers for finite"
+                " tokens. "
+            )
         reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
-        words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
+        words = (
+            f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}."
+            f" {culprit}{reason or status.value}"
+        )
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
-    return kind(f"{words} (This error's .run has the part that was computed; throw=False returns it instead.)", run)
+    return kind(
+        f"{words} (This error's .run has the part that was computed; throw=False returns it"
+        " instead.)",
+        run,
+    )

@@ -1,4 +1,5 @@
-"""The arithmetic of one Runge-Kutta step on tokens (d, n_pad): sums of stages, error norm, dense output, renormalisation.
+"""The arithmetic of one Runge-Kutta step on tokens (d, n_pad): sums of stages, error norm, dense
+output, renormalisation.
 
 Padding stays zero and out of every norm.
 """
@@ -27,27 +28,32 @@ from attnlab.engine.lanes import (
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
 LAST_STAGE_WEIGHT, LAST_STAGE_SHARE = 0.25, 0.3
-"""Chosen on 336 runs like those of tests/engine/test_accuracy.py: error / rtol has median 0.6 and maximum 6.4, for 3 %
-more evaluations. Without the second estimate: median 2, one in ten above 9, largest 164. (Weight 1: 5.9, 10 % more
-evaluations.)"""
-
+"""Chosen on 336 runs like those of tests/engine/test_accuracy.py: error / rtol has median 0.6 and
+maximum 6.4, for 3 % more evaluations. Without the second estimate: median 2, one in ten above 9,
+largest 164. (Weight 1: 5.9, 10 % more evaluations.)
+"""
 
 
 @compiled(void(_stack, float64, _vector, int64, _stack, _stack))
 def add_stages(y, h, weights, count, K, out):
     """out = y + h sum_{l < count} weights[l] K[l]; y and out (2, d, n_pad) are hi and lo.
 
-    lo keeps the rounding error of the addition. Tokens with equal velocities get equal increments, to the last bit, so their
-    differences do not change at all.
+    lo keeps the rounding error of the addition. Tokens with equal velocities get equal increments,
+    to the last bit, so their differences do not change at all.
     """
     size, length = y.shape[1] * y.shape[2], fill(h)
     whole = size // 32 * 32
-    for i in range(0, whole, 32):                       # four at a time: the loop over stages costs as much as one of them
+    for i in range(
+        0, whole, 32
+    ):  # four at a time: the loop over stages costs as much as one of them
         total, total_1, total_2, total_3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for l in range(count):
             if weights[l] != 0.0:
                 weight, at = spread(weights, l), l * size + i
-                total, total_1 = multiply_add(weight, load(K, at), total), multiply_add(weight, load(K, at + 8), total_1)
+                total, total_1 = (
+                    multiply_add(weight, load(K, at), total),
+                    multiply_add(weight, load(K, at + 8), total_1),
+                )
                 total_2 = multiply_add(weight, load(K, at + 16), total_2)
                 total_3 = multiply_add(weight, load(K, at + 24), total_3)
         store(out, i, total)
@@ -72,7 +78,9 @@ def add_stages(y, h, weights, count, K, out):
 
 @compiled(void(_matrix, _matrix))
 def copy(y, out):
-    """out = y. (A slice assignment would compile NumPy's broadcasting and its error messages: half a second each.)"""
+    """out = y. (A slice assignment would compile NumPy's broadcasting and its error messages: half
+    a second each.)
+    """
     for a in range(y.shape[0]):
         for i in range(y.shape[1]):
             out[a, i] = y[a, i]
@@ -93,7 +101,7 @@ def largest(y):
     for a in range(y.shape[0]):
         for i in range(y.shape[1]):
             size = abs(y[a, i])
-            if not size <= top:                 # written like this to catch NaN
+            if not size <= top:  # written like this to catch NaN
                 top = size
                 if size != size:
                     return size
@@ -102,7 +110,9 @@ def largest(y):
 
 @compiled(void(_matrix, _matrix, int64[::1], float64, float64, float64, _vector))
 def tolerances(y, after, group, rtol, atol, rounding, scale):
-    """scale (d,) = atol + rtol * (the largest |coordinate| of the group), never below `rounding` times the largest of all."""
+    """scale (d,) = atol + rtol * (the largest |coordinate| of the group), never below `rounding`
+    times the largest of all.
+    """
     d, n_pad = y.shape
     top = 0.0
     for a in range(d):
@@ -122,13 +132,15 @@ def tolerances(y, after, group, rtol, atol, rounding, scale):
 
 @compiled(float64(_stack, _matrix, float64, _vector, _vector))
 def error_norm(K, errors, h, scale, sums):
-    """The largest (estimated error / tolerance) over tokens and coordinates; errors as in tables.Table, sums (8,) scratch.
+    """The largest (estimated error / tolerance) over tokens and coordinates; errors as in
+    tables.Table, sums (8,) scratch.
 
-    It is the largest and not the root mean square, because rtol bounds the error of every token. Hairer's estimate
-    e5^2 / hypot(e5, e3 / 10) assumes that the step is much shorter than every change in it. But a token changes its leader within
-    a time that shrinks like e^{-2 lambda_1 t}. In a step over such a change e5 may pass through 0, and steps were accepted with
-    up to 160 times the allowed error. So a second estimate of the same order, the last stage minus the step, is used in the same
-    way, and the larger one counts.
+    It is the largest and not the root mean square, because rtol bounds the error of every token.
+    Hairer's estimate e5^2 / hypot(e5, e3 / 10) assumes that the step is much shorter than every
+    change in it. But a token changes its leader within a time that shrinks like e^{-2 lambda_1 t}.
+    In a step over such a change e5 may pass through 0, and steps were accepted with up to 160 times
+    the allowed error. So a second estimate of the same order, the last stage minus the step, is
+    used in the same way, and the larger one counts.
     """
     d, n_pad = K.shape[1], K.shape[2]
     fifths, thirds, eithers, wrong = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
@@ -143,8 +155,14 @@ def error_norm(K, errors, h, scale, sums):
                 last = multiply_add(spread(errors, 32 + l), rate, last)
             e5, e3 = divide(absolute(e5), width), divide(absolute(e3), width)
             last = divide(multiply(fill(LAST_STAGE_WEIGHT), absolute(last)), width)
-            wrong = multiply_add(add(add(e5, e3), last), fill(0.0), wrong)          # 0 times infinity or NaN is NaN, and stays
-            fifths, thirds, eithers = larger(fifths, e5), larger(thirds, e3), larger(eithers, larger(e5, last))
+            wrong = multiply_add(
+                add(add(e5, e3), last), fill(0.0), wrong
+            )  # 0 times infinity or NaN is NaN, and stays
+            fifths, thirds, eithers = (
+                larger(fifths, e5),
+                larger(thirds, e3),
+                larger(eithers, larger(e5, last)),
+            )
     store(sums, 0, wrong)
     for lane in range(8):
         if sums[lane] != 0.0:
@@ -175,7 +193,11 @@ def prepare_dense(h, y, after, K, dense, F):
     """F (7, d, n_pad): the polynomial between y and after; K has all 16 stages."""
     size, length, two = y.size, fill(h), fill(2.0)
     for i in range(0, size, 8):
-        change, first, last = subtract(load(after, i), load(y, i)), load(K, i), load(K, 12 * size + i)
+        change, first, last = (
+            subtract(load(after, i), load(y, i)),
+            load(K, i),
+            load(K, 12 * size + i),
+        )
         store(F, i, change)
         store(F, size + i, subtract(multiply(length, first), change))
         store(F, 2 * size + i, subtract(multiply(two, change), multiply(length, add(last, first))))
@@ -200,7 +222,8 @@ def dense_value(part, y, F, out):
 
 @compiled(float64(_matrix, int64[::1], _vector))
 def smallest_group(y, group, sizes):
-    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are.
+    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0
+    left out; infinity if all are.
 
     sizes (d,) is scratch.
     """
@@ -208,7 +231,9 @@ def smallest_group(y, group, sizes):
     smallest = math.inf
     for a in range(d):
         sizes[a] = 0.0
-    for a in range(d):                      # a coordinate's size once: a group may be hundreds of them, and this is every step
+    for a in range(
+        d
+    ):  # a coordinate's size once: a group may be hundreds of them, and this is every step
         size = 0.0
         for i in range(n_pad):
             size = max(size, abs(y[a, i]))

@@ -1,7 +1,8 @@
 """The coefficients of the steppers in one form: every stage is y + h sum_l A[s, l] K[l].
 
-Rows 0 to 11 of A (16, 16) are the stages, row 12 is the step itself, rows 13 to 15 are the extra stages of the dense output.
-`adaptive` is Dormand and Prince's method of order 8(5,3) with dense output of order 7 (dormand_prince.py).
+Rows 0 to 11 of A (16, 16) are the stages, row 12 is the step itself, rows 13 to 15 are the extra
+stages of the dense output. `adaptive` is Dormand and Prince's method of order 8(5,3) with dense
+output of order 7 (dormand_prince.py).
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ class Table(NamedTuple):
     """One stepper."""
 
     stages: int
-    A: np.ndarray           # (16, 16)
-    c: np.ndarray           # (16,)
-    errors: np.ndarray      # (3, 16): the weights of the error estimates of order 5 and 3, and of the last stage minus the step
-    dense: np.ndarray       # (4, 16)
+    A: np.ndarray  # (16, 16)
+    c: np.ndarray  # (16,)
+    # (3, 16): the weights of the error estimates of order 5 and 3, and of the last stage minus the
+    # step
+    errors: np.ndarray
+    dense: np.ndarray  # (4, 16)
     is_adaptive: int
-    is_cubic: int           # between fixed steps: cubic Hermite, else a straight line
+    is_cubic: int  # between fixed steps: cubic Hermite, else a straight line
 
 
 @cache

@@ -1,4 +1,6 @@
-"""The pool of threads, and functions that wait for its work while Ctrl-C, a cancel and progress still work."""
+"""The pool of threads, and functions that wait for its work while Ctrl-C, a cancel and progress
+still work.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,12 @@ PATIENCE_SECONDS = 0.3
 
 
 def thread_count() -> int:
-    """Return the number of threads: NUMBA_NUM_THREADS if set, but not more than this process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of threads: NUMBA_NUM_THREADS if set, but not more than this process may
+    use.
+    """
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, min(numba.config.NUMBA_NUM_THREADS, available))
 
 
@@ -38,29 +44,39 @@ def pool() -> ThreadPoolExecutor:
 
 @cache
 def supervisors() -> ThreadPoolExecutor:
-    """Return threads that drive a large run, so that the main thread stays free for Ctrl-C. They wait for those of `pool`."""
+    """Return threads that drive a large run, so that the main thread stays free for Ctrl-C. They
+    wait for those of `pool`.
+    """
     return ThreadPoolExecutor(1, thread_name_prefix="attnlab-run")
 
 
 @cache
 def _libraries() -> Any:
-    """Return the libraries of this process with their own threads. Finding them takes a millisecond, so it is done once."""
+    """Return the libraries of this process with their own threads. Finding them takes a
+    millisecond, so it is done once.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 class _Held:
-    """The number of contexts that limit BLAS to one thread now, and the setting to restore when the last one ends."""
+    """The number of contexts that limit BLAS to one thread now, and the setting to restore when the
+    last one ends.
+    """
 
     lock, count, limiter = threading.Lock(), 0, None
 
 
 def _release_blas() -> None:
-    """Release the limit. Newer versions of threadpoolctl let only one thread set it: it must be this one."""
+    """Release the limit. Newer versions of threadpoolctl let only one thread set it: it must be
+    this one.
+    """
     import threadpoolctl
 
-    release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    release = getattr(
+        getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None
+    )
     if release is not None:
         release(force=True)
 
@@ -69,8 +85,9 @@ def _release_blas() -> None:
 def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS uses only the calling thread, because attnlab splits the work itself.
 
-    Contexts of several threads overlap. The first one sets the limit and the last one restores the old value. If each context
-    restored the value that it found, a limit set by another one would remain.
+    Contexts of several threads overlap. The first one sets the limit and the last one restores the
+    old value. If each context restored the value that it found, a limit set by another one would
+    remain.
     """
     with _Held.lock:
         if _Held.count == 0:
@@ -89,7 +106,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _forget_threads() -> None:
-    """Forget the pools after a fork: the child has none of its parent's threads, and one of them may have held the lock."""
+    """Forget the pools after a fork: the child has none of its parent's threads, and one of them
+    may have held the lock.
+    """
     pool.cache_clear()
     supervisors.cache_clear()
     _Held.lock = threading.Lock()
@@ -100,22 +119,33 @@ if hasattr(os, "register_at_fork"):
 
 
 def _interrupt(thread: threading.Thread) -> None:
-    """Raise KeyboardInterrupt in another thread, between two steps of its Python code. If it has ended, do nothing."""
+    """Raise KeyboardInterrupt in another thread, between two steps of its Python code. If it has
+    ended, do nothing.
+    """
     if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt)
+        )
 
 
 def do_unless_interrupted(
-    work: Callable[[], None], stop: Callable[[], None], progress: Progress, doing: str = "",
+    work: Callable[[], None],
+    stop: Callable[[], None],
+    progress: Progress,
+    doing: str = "",
     fraction: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Do the work in a new thread and return True, or call `stop` and return False after Ctrl-C or a cancel.
+    """Do the work in a new thread and return True, or call `stop` and return False after Ctrl-C or
+    a cancel.
 
-    A single library call may take minutes, and Python handles Ctrl-C only between two calls. So the calling thread waits for
-    the work, reports to `progress`, and checks whether it was cancelled. Interrupted work ends later by itself.
+    A single library call may take minutes, and Python handles Ctrl-C only between two calls. So the
+    calling thread waits for the work, reports to `progress`, and checks whether it was cancelled.
+    Interrupted work ends later by itself.
     """
     problems: list[BaseException] = []
-    is_over = threading.Event()             # not thread.join: after Ctrl-C in it Python believes that the thread has ended (3.11)
+    is_over = (
+        threading.Event()
+    )  # not thread.join: after Ctrl-C in it Python believes that the thread has ended (3.11)
 
     def do_it() -> None:
         try:
@@ -126,16 +156,20 @@ def do_unless_interrupted(
             is_over.set()
 
     # a daemon: the end of the process does not wait for it
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(do_it,), daemon=True, name="attnlab-background")
+    thread = threading.Thread(
+        target=contextvars.copy_context().run, args=(do_it,), daemon=True, name="attnlab-background"
+    )
 
     def end() -> None:
         stop()
-        if thread.ident is None:                    # it has not been started
+        if thread.ident is None:  # it has not been started
             return
         if not is_over.is_set():
             _interrupt(thread)
         if not is_over.wait(PATIENCE_SECONDS):
-            atexit.register(is_over.wait, 1.0)      # C++ code that returns into a finished interpreter would abort
+            atexit.register(
+                is_over.wait, 1.0
+            )  # C++ code that returns into a finished interpreter would abort
 
     try:
         progress(0.0, doing)
@@ -154,9 +188,15 @@ def do_unless_interrupted(
 
 
 def wait_for(
-    futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], progress: Progress, doing: str
+    futures: Sequence[Future[Any]],
+    flag: np.ndarray,
+    fraction: Callable[[], float],
+    progress: Progress,
+    doing: str,
 ) -> bool:
-    """Wait for all futures and return True, or False after Ctrl-C or a cancel: then the flag ends the work early."""
+    """Wait for all futures and return True, or False after Ctrl-C or a cancel: then the flag ends
+    the work early.
+    """
     is_whole = True
     try:
         while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:

@@ -12,7 +12,9 @@ STATE = 2 * ROWS
 """What is kept of a block between tiles: the largest score and the sum of weights of every row."""
 
 MOST_BLOCKS, GROUP_NUMBERS = 8, 32_768
-"""A group has at most so many blocks, and about so many numbers of queries and sums, because they share the cache with a tile."""
+"""A group has at most so many blocks, and about so many numbers of queries and sums, because they
+share the cache with a tile.
+"""
 
 
 @register_jitable
@@ -23,8 +25,12 @@ def group_size(k, r):
 
 @register_jitable
 def value_width(r):
-    """The width of the panels that r value coordinates are packed in: 12, or 8 where fewer columns are then empty."""
-    return NARROW if (r + NARROW - 1) // NARROW * NARROW < (r + PANEL - 1) // PANEL * PANEL else PANEL
+    """The width of the panels that r value coordinates are packed in: 12, or 8 where fewer columns
+    are then empty.
+    """
+    return (
+        NARROW if (r + NARROW - 1) // NARROW * NARROW < (r + PANEL - 1) // PANEL * PANEL else PANEL
+    )
 
 
 def key_size(n: int, k: int) -> int:
@@ -38,12 +44,16 @@ def value_size(n: int, r: int) -> int:
 
 
 def work_size(k: int, r: int) -> int:
-    """The length of the `work` array: a tile of scores, and for each block of a group its queries, sums and state."""
+    """The length of the `work` array: a tile of scores, and for each block of a group its queries,
+    sums and state.
+    """
     return ROWS * TILE + group_size(k, r) * (ROWS * (k + _columns(r)) + STATE)
 
 
 def make_aligned(size: int) -> np.ndarray:
-    """Return an array of `size` numbers that starts at a cache line, so that eight numbers never lie in two lines."""
+    """Return an array of `size` numbers that starts at a cache line, so that eight numbers never
+    lie in two lines.
+    """
     room = np.zeros(size + 8)
     start = -(room.ctypes.data // 8) % 8
     return room[start : start + size]

@@ -1,10 +1,21 @@
-"""Tokens back on the sphere after a step. Imported, and so compiled, only for runs on the sphere."""
+"""Tokens back on the sphere after a step. Imported, and so compiled, only for runs on the
+sphere.
+"""
 
 from __future__ import annotations
 
 from attnlab.engine.callers import renormalise_signature
 from attnlab.engine.compile import compiled
-from attnlab.engine.lanes import divide, fill, load, multiply, multiply_add, square_root, store, where_from
+from attnlab.engine.lanes import (
+    divide,
+    fill,
+    load,
+    multiply,
+    multiply_add,
+    square_root,
+    store,
+    where_from,
+)
 
 
 @compiled(renormalise_signature)
@@ -17,6 +28,8 @@ def renormalise(y, n):
             for a in range(d):
                 x = load(y, a * n_pad + i)
                 square = multiply_add(x, x, square)
-            inverse = where_from(n - i, fill(0.0), divide(fill(1.0), square_root(square)))       # padding stays 0
+            inverse = where_from(
+                n - i, fill(0.0), divide(fill(1.0), square_root(square))
+            )  # padding stays 0
             for a in range(d):
                 store(y, a * n_pad + i, multiply(load(y, a * n_pad + i), inverse))

@@ -1,10 +1,11 @@
-"""The attention of a block of rows for few coordinates (at most four, or eight for few tokens): everything in registers.
+"""The attention of a block of rows for few coordinates (at most four, or eight for few tokens):
+everything in registers.
 
     out_i = sum_j w_ij u_j / Z_i,     w_ij = 2^{factor (s_ij - max_l s_il)},     s_ij = <q_i, k_j>
 
-Two passes over j, maximum then sum; the score is formed by the same operations in both, so that the largest weight is
-exactly 1. Rows whose scores are all small need no maximum, and one pass. One function for each number of coordinates,
-kernel and mask, compiled when first asked for.
+Two passes over j, maximum then sum; the score is formed by the same operations in both, so that the
+largest weight is exactly 1. Rows whose scores are all small need no maximum, and one pass. One
+function for each number of coordinates, kernel and mask, compiled when first asked for.
 
 The sigmoid needs no maximum either: w_ij = 1 / (1 + 2^{-(factor s_ij + bias)}) and Z_i = 1.
 """
@@ -39,32 +40,51 @@ from attnlab.engine.lanes import (
 )
 
 MOST_COORDINATES, MOST_COORDINATES_FEW_TOKENS, FEW_TOKENS = 4, 8, 256
-"""Beyond these the tiled kernel is faster; with few tokens its packing and padding cost more than registers that spill."""
+"""Beyond these the tiled kernel is faster; with few tokens its packing and padding cost more than
+registers that spill.
+"""
 
 SOFTMAX, EXP_MEAN, HARDMAX, SIGMOID = 0, 1, 2, 3
 FULL, CAUSAL = 0, 1
 
 CHUNK = 512
-"""Columns are summed in chunks of this many, and the chunks added: the rounding of a sum grows with its length."""
+"""Columns are summed in chunks of this many, and the chunks added: the rounding of a sum grows with
+its length.
+"""
 
 SMALL_SCORE = 90.0
-"""Scores within this many bits of 0 need no maximum: weights stay between 2^-90 and 2^90, and even coordinates that are 1e-280
-of the largest ones (the smallest that a run keeps) do not underflow under them."""
+"""Scores within this many bits of 0 need no maximum: weights stay between 2^-90 and 2^90, and even
+coordinates that are 1e-280 of the largest ones (the smallest that a run keeps) do not underflow
+under them.
+"""
 
 _matrix = float64[:, ::1]
 core_signature = void(
-    _matrix, float64[::1], float64[::1], int64, int64, int64, float64, float64, boolean, float64[::1], _matrix
+    _matrix,
+    float64[::1],
+    float64[::1],
+    int64,
+    int64,
+    int64,
+    float64,
+    float64,
+    boolean,
+    float64[::1],
+    _matrix,
 )
-"""(q (k, n_pad), keys, values, n, first row, end row, factor, number, is_small, work, out (r, n_pad)); rows in multiples of the
-block; number: the kernel's own, as the bias of the sigmoid."""
+"""(q (k, n_pad), keys, values, n, first row, end row, factor, number, is_small, work, out (r,
+n_pad)); rows in multiples of the block; number: the kernel's own, as the bias of the sigmoid.
+"""
 
 
 @compiled(boolean(_matrix, _matrix, float64))
 def are_small(q, keys, factor):
-    """Whether no score factor <q_i, k_j> can be beyond SMALL_SCORE bits, by Cauchy and Schwarz; q, keys (k, n_pad).
+    """Whether no score factor <q_i, k_j> can be beyond SMALL_SCORE bits, by Cauchy and Schwarz; q,
+    keys (k, n_pad).
 
-    The test is for all rows and columns together. With a test per block, equal tokens in different blocks might be summed in
-    different ways, and separate. NaN is ignored here, because the sums contain it anyway.
+    The test is for all rows and columns together. With a test per block, equal tokens in different
+    blocks might be summed in different ways, and separate. NaN is ignored here, because the sums
+    contain it anyway.
     """
     k, n_pad = q.shape
     top_q, top_k = fill(0.0), fill(0.0)
@@ -79,7 +99,9 @@ def are_small(q, keys, factor):
 
 @cache
 def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
-    """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad), values (DV, n_pad)."""
+    """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad),
+    values (DV, n_pad).
+    """
 
     @compiled(core_signature, f"unrolled_{DK}_{DV}_{KERNEL}_{MASK}")
     def core(q, keys, values, n, begin, end, factor, number, is_small, work, out):
@@ -97,7 +119,11 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
             if KERNEL == SIGMOID:
                 # top is the bias of each row here
                 for lane in range(8):
-                    work[lane] = number if number == number else -math.log2(min(i + lane + 1, n) if MASK == CAUSAL else n)
+                    work[lane] = (
+                        number
+                        if number == number
+                        else -math.log2(min(i + lane + 1, n) if MASK == CAUSAL else n)
+                    )
                 top = load(work, 0)
             elif KERNEL != HARDMAX and is_small:
                 for c in range(DK):
@@ -108,14 +134,25 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                 top_1, top_2, top_3 = top, top, top
                 unmasked = min(stop, i) if MASK == CAUSAL else stop
                 for j in range(0, unmasked - 3, 4):
-                    s, s_1 = multiply(get(Q, 0), spread(keys, j)), multiply(get(Q, 0), spread(keys, j + 1))
-                    s_2, s_3 = multiply(get(Q, 0), spread(keys, j + 2)), multiply(get(Q, 0), spread(keys, j + 3))
+                    s, s_1 = (
+                        multiply(get(Q, 0), spread(keys, j)),
+                        multiply(get(Q, 0), spread(keys, j + 1)),
+                    )
+                    s_2, s_3 = (
+                        multiply(get(Q, 0), spread(keys, j + 2)),
+                        multiply(get(Q, 0), spread(keys, j + 3)),
+                    )
                     for c in range(1, DK):
                         s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
                         s_1 = multiply_add(get(Q, c), spread(keys, c * stride + j + 1), s_1)
                         s_2 = multiply_add(get(Q, c), spread(keys, c * stride + j + 2), s_2)
                         s_3 = multiply_add(get(Q, c), spread(keys, c * stride + j + 3), s_3)
-                    top, top_1, top_2, top_3 = larger(top, s), larger(top_1, s_1), larger(top_2, s_2), larger(top_3, s_3)
+                    top, top_1, top_2, top_3 = (
+                        larger(top, s),
+                        larger(top_1, s_1),
+                        larger(top_2, s_2),
+                        larger(top_3, s_3),
+                    )
                 top = larger(larger(top, top_1), larger(top_2, top_3))
                 for j in range(max(unmasked, 0) // 4 * 4, stop):
                     s = multiply(get(Q, 0), spread(keys, j))
@@ -137,7 +174,9 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                     for c in range(1, DK):
                         s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
                     if KERNEL == HARDMAX:
-                        e = multiply_add(s, zero, where_equal(s, top, one, zero))      # a NaN score is not passed over
+                        e = multiply_add(
+                            s, zero, where_equal(s, top, one, zero)
+                        )  # a NaN score is not passed over
                     elif KERNEL == SIGMOID:
                         e = logistic(multiply_add(s, bits, top))
                     elif is_small:
@@ -153,7 +192,8 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                 for c in range(DV):
                     put(total, c, add(get(total, c), get(part, c)))
             if KERNEL == EXP_MEAN:
-                # the true size of the largest weight goes back in, one row at a time: it may overflow to inf, and must
+                # the true size of the largest weight goes back in, one row at a time: it may
+                # overflow to inf, and must
                 store(work, 0, top)
                 for lane in range(8):
                     seen = i + lane + 1 if MASK == CAUSAL else n

@@ -1,8 +1,9 @@
 """The precision wall: whether double precision still knows which token a row attends to.
 
-Tokens of one cluster keep a constant distance while their size grows like e^{lambda_1 t}, so their scores come to differ by
-less than the rounding of a score. From then on the attention inside the cluster is noise, and with it everything that follows
-(coordinates of slower eigenvalues go to plausible, wrong limits). A row is lost when
+Tokens of one cluster keep a constant distance while their size grows like e^{lambda_1 t}, so their
+scores come to differ by less than the rounding of a score. From then on the attention inside the
+cluster is noise, and with it everything that follows (coordinates of slower eigenvalues go to
+plausible, wrong limits). A row is lost when
 
     rounding of its scores, as a change of the exponent, is visible      noise * factor >= 1/4
     and its two best tokens are closer than that                         gap <= 2 noise
@@ -25,14 +26,17 @@ from attnlab.engine.system import GROW, NO_EXPONENTIAL, SCRATCH
 EPSILON = 2.0**-52
 
 GROWTH = 28.0
-"""There is no test before lambda_1 t and the growth of the tokens have reached e^28: until then double precision is enough."""
+"""There is no test before lambda_1 t and the growth of the tokens have reached e^28: until then
+double precision is enough.
+"""
 
 _matrix = float64[:, ::1]
 
 
 @compiled(boolean(_matrix, _matrix, int64, int64, int64, float64, boolean, boolean, int64[::1]))
 def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as):
-    """Whether rounding hides, for some row from begin to end, which of its two best tokens is the best.
+    """Whether rounding hides, for some row from begin to end, which of its two best tokens is the
+    best.
 
     q, keys (k, n_pad), same_as (n,) the first equal token.
     """
@@ -61,12 +65,22 @@ def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as
 
 @compiled(wall_signature)
 def is_past_wall(system_address, work_address, t, log_scale, start_log_size, y, same_as):
-    """Whether the tokens have grown by e^28 and rounding hides the best token of some row of some head (see wall.py)."""
+    """Whether the tokens have grown by e^28 and rounding hides the best token of some row of some
+    head (see wall.py).
+    """
     system, work, x = read_system(system_address), read_work(work_address), y
     if system.exponential != NO_EXPONENTIAL:
         x = work.token[0]
         grow, scratch = work.square[GROW], work.square[SCRATCH]
-        call_exponential(system.exponential_address, system.exponential, t, system.square, system.row, grow, scratch)
+        call_exponential(
+            system.exponential_address,
+            system.exponential,
+            t,
+            system.square,
+            system.row,
+            grow,
+            scratch,
+        )
         apply(work.square[GROW], y, x)
     size = largest(x)
     if not size > 0.0 or log_scale + system.rate * t + math.log(size) - start_log_size < GROWTH:
@@ -79,6 +93,8 @@ def is_past_wall(system_address, work_address, t, log_scale, start_log_size, y, 
             keys = work.score[1]
             apply(system.key_map[h], x, keys)
         is_causal, is_hardmax = system.is_causal != 0, system.is_hardmax != 0
-        if is_order_lost(work.score[0], keys, system.n, 0, system.n, factor, is_causal, is_hardmax, same_as):
+        if is_order_lost(
+            work.score[0], keys, system.n, 0, system.n, factor, is_causal, is_hardmax, same_as
+        ):
             return True
     return False

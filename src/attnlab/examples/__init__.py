@@ -1,4 +1,6 @@
-"""The Specs that come with the package: one TOML file each, its first line a comment that says what it shows."""
+"""The Specs that come with the package: one TOML file each, its first line a comment that says what
+it shows.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ SUFFIX = ".toml"
 
 def example_names() -> list[str]:
     """The names of the Specs that come with the package."""
-    return sorted(entry.name.removesuffix(SUFFIX) for entry in _folder().iterdir() if entry.name.endswith(SUFFIX))
+    return sorted(
+        entry.name.removesuffix(SUFFIX)
+        for entry in _folder().iterdir()
+        if entry.name.endswith(SUFFIX)
+    )
 
 
 def example_spec(name: str) -> Spec:

@@ -1,4 +1,5 @@
-"""Experiments: one picture, the numbers behind it, and claims about them that can fail. One folder per experiment.
+"""Experiments: one picture, the numbers behind it, and claims about them that can fail. One folder
+per experiment.
 
     attnlab reproduce polytope_3d          al.reproduce("polytope_3d", "results")
     attnlab reproduce ./mine               the folder of an experiment from anywhere
@@ -11,15 +12,20 @@ To add one
 ----------
 Make a folder paper/NAME (or slides/, surveys/) with the files
 
-    about.md         the head: title, cite, needs, source, showed, found, number, caveat, see; a blank line; prose (folders.py)
-    experiment.py    compute: Parts, a grid of cases and what is measured of one; parts.py says how each kind of experiment fits
-                     (or a function (size, progress) -> {name: xarray.Dataset}). specs(size), where runs have a Spec
+    about.md         the head: title, cite, needs, source, showed, found, number, caveat, see; a
+                     blank line; prose (folders.py)
+    experiment.py    compute: Parts, a grid of cases and what is measured of one; parts.py says how
+                     each kind of experiment fits
+                     (or a function (size, progress) -> {name: xarray.Dataset}). specs(size), where
+                     runs have a Spec
     claims.py        claims(data) -> [Claim]      numbers with an allowed interval that does not come from our own output
                      spoils {name: data -> data}  damages; every claim must fail under at least one of them (spoils.py has some)
-    figures.py       figures(data) -> {name: Figure}, drawn from the data alone; film(data), a run to film; film_options
+    figures.py       figures(data) -> {name: Figure}, drawn from the data alone; film(data), a run
+                     to film; film_options
 
-The first figure has the name of the experiment. Nothing is registered: the folder is the entry. The conformance test runs every
-experiment at size "small": each claim holds, fails under a spoil and survives the disk, and each figure is drawn.
+The first figure has the name of the experiment. Nothing is registered: the folder is the entry. The
+conformance test runs every experiment at size "small": each claim holds, fails under a spoil and
+survives the disk, and each figure is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +43,9 @@ def _load_folder(folder: Path) -> Any:
     return load_folder(folder)
 
 
-_FOLDERS = {path.parent.name: path.parent for path in sorted(Path(__file__).parent.glob("*/*/about.md"))}
+_FOLDERS = {
+    path.parent.name: path.parent for path in sorted(Path(__file__).parent.glob("*/*/about.md"))
+}
 
 experiments = FolderRegistry("experiment", _FOLDERS, _load_folder, package="attnlab.experiments")
 

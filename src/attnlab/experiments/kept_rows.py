@@ -1,4 +1,6 @@
-"""What was measured of the cases of an experiment: in memory, and in a SQLite file from which an interrupted attempt goes on."""
+"""What was measured of the cases of an experiment: in memory, and in a SQLite file from which an
+interrupted attempt goes on.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def _digest(text: str) -> str:
 class KeptRows:
     """What was measured, by the digest of its case; also in the rows of a file, where there is one.
 
-    key: what rows depend on beside their case. Rows with another key are measured again, and damaged rows, too.
+    key: what rows depend on beside their case. Rows with another key are measured again, and
+    damaged rows, too.
     """
 
     def __init__(self, rows: Rows | None = None, key: str = ""):
@@ -35,14 +38,20 @@ class KeptRows:
         self._texts: dict[str, str] = {}
         for row in rows.read() if rows is not None else ():
             text = row.numbers.get("text")
-            if row.measured == key and isinstance(text, str) and row.numbers.get("check") == _digest(text):
+            if (
+                row.measured == key
+                and isinstance(text, str)
+                and row.numbers.get("check") == _digest(text)
+            ):
                 self._texts[row.digest] = text
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._texts
 
     def value(self, digest: str) -> Any:
-        """What was measured of a case. It is always read from its text, so that a restart changes nothing."""
+        """What was measured of a case. It is always read from its text, so that a restart changes
+        nothing.
+        """
         return from_text(self._texts[digest])
 
     def row(self, digest: str, case: Cell, measured: Any) -> Row:
@@ -59,7 +68,9 @@ class KeptRows:
 
 @contextlib.contextmanager
 def open_rows(folder: Path, key: str) -> Iterator[KeptRows]:
-    """The rows that an earlier attempt left in a folder, open for more. A file that cannot be read is replaced."""
+    """The rows that an earlier attempt left in a folder, open for more. A file that cannot be read
+    is replaced.
+    """
     rows = Rows(folder / "rows.sqlite")
     with contextlib.ExitStack() as stack:
         folder.mkdir(exist_ok=True)

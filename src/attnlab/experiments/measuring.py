@@ -1,4 +1,6 @@
-"""One part of an experiment, measured by the runner of sweeps. Each new row is kept at once and is not measured again."""
+"""One part of an experiment, measured by the runner of sweeps. Each new row is kept at once and is
+not measured again.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,20 @@ if TYPE_CHECKING:
 
 
 class CaseFailed(RuntimeError):
-    """A case that could not be measured. The message names it; the cause is the error of the measure."""
+    """A case that could not be measured. The message names it; the cause is the error of the
+    measure.
+    """
 
 
-def measure_part(name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, context: Context) -> list[tuple[Cell, Any]]:
+def measure_part(
+    name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, context: Context
+) -> list[tuple[Cell, Any]]:
     """Measure the cases that are not kept, and return every case with what was measured of it."""
     run = _Run(name, part, cases, kept, context)
     engine: Engine = Here(run.measure) if part.at_once == 1 else Threads(run.measure, part.at_once)
     with engine:
-        # rows have no seconds, so the runner makes each case a task of its own, which is kept when it is done
+        # rows have no seconds, so the runner makes each case a task of its own, which is kept when
+        # it is done
         run_cells(run.todo.items(), len(run.todo), engine, run, progress=run.report)
     return [(case, kept.value(digest_of(name, case))) for case in cases]
 
@@ -38,9 +45,13 @@ def measure_part(name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, c
 class _Run:
     """The state of one part while it is measured."""
 
-    def __init__(self, name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, context: Context):
+    def __init__(
+        self, name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, context: Context
+    ):
         self.name, self.part, self.kept, self.context = name, part, kept, context
-        self.todo = {digest: case for case in cases if (digest := digest_of(name, case)) not in kept}
+        self.todo = {
+            digest: case for case in cases if (digest := digest_of(name, case)) not in kept
+        }
         self.all = sum(map(self.work, cases)) or 1.0
         self.done = self.all - sum(map(self.work, self.todo.values()))
         self.doing = ""
@@ -54,12 +65,18 @@ class _Run:
         rows = []
         for digest, case in task.cells:
             inner = as_progress(None)
-            if self.part.at_once == 1:              # otherwise this thread may not report
+            if self.part.at_once == 1:  # otherwise this thread may not report
                 self.doing = self.part.doing.format(**case) or self.name
-                inner = self.context.progress.part(self.done / self.all, (self.done + self.work(case)) / self.all)
+                inner = self.context.progress.part(
+                    self.done / self.all, (self.done + self.work(case)) / self.all
+                )
                 inner(0.0, self.doing)
             try:
-                rows.append(self.kept.row(digest, case, self.part.measure(self.context.of_case(inner), **case)))
+                rows.append(
+                    self.kept.row(
+                        digest, case, self.part.measure(self.context.of_case(inner), **case)
+                    )
+                )
             except KeyboardInterrupt:
                 raise
             except Exception as problem:
@@ -81,6 +98,9 @@ class _Run:
     def _sentence(self, case: Cell, problem: Exception) -> str:
         named = ", ".join(f"{key} = {short_value(value)}" for key, value in case.items())
         place = traceback.extract_tb(problem.__traceback__)[-1]
-        return (f"The {f'case {named}' if case else 'only case'} of the part {self.name!r} cannot be measured: "
-                f"{type(problem).__name__}: {problem} ({Path(place.filename).name}, line {place.lineno}). "
-                "The experiment stops here, since it has no reason to leave the case out. What was measured before is kept.")
+        return (
+            f"The {f'case {named}' if case else 'only case'} of the part {self.name!r} cannot be"
+            f" measured: {type(problem).__name__}: {problem} ({Path(place.filename).name}, line"
+            f" {place.lineno}). The experiment stops here, since it has no reason to leave the case"
+            " out. What was measured before is kept."
+        )

@@ -1,4 +1,6 @@
-"""The records of an experiment: Experiment, Claim, and what compute and figures pass to each other."""
+"""The records of an experiment: Experiment, Claim, and what compute and figures pass to each
+other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SIZES = ("full", "small")
 """What the paper (or we) show, and the same in a few seconds, for tests and for a first look."""
 
 Data = Mapping[str, Any]
-"""{name: xarray.Dataset}: all that claims and figures are made of. (Any: xarray is loaded when it is first needed.)"""
+"""{name: xarray.Dataset}: all that claims and figures are made of. (Any: xarray is loaded when it
+is first needed.)
+"""
 
 Table = tuple[str, Sequence[Any], Sequence[Sequence[Any]]]
 """A legend that says what a row is, the names of the columns, and the rows."""
@@ -27,13 +31,15 @@ class Claim(Displayed):
 
     text: the claim in words. measured: the number that is compared. low, high: where it may be.
     published: what the paper says or shows, in its own numbers; "" where it says nothing.
-    because: where the interval comes from: a theorem, a closed form, an independent measurement; never our own output.
-    differs: where the published numerics differ from ours, and why; "" where they do not.
+    because: where the interval comes from: a theorem, a closed form, an independent measurement;
+    never our own output. differs: where the published numerics differ from ours, and why; "" where
+    they do not.
 
-    What a reader wants to know, where `measured` is only the farthest end of an interval, or a distance:
-    quantity: its name ("exponent / H"). value: its value; without one, `measured`. interval: half its width, or (low, high).
-    sample: what the interval is ("95 %, 40 starts"). unit: of value and interval. resolution: the smallest difference that
-    counts. expected: what it should be ("-1"); without one, the allowed interval.
+    What a reader wants to know, where `measured` is only the farthest end of an interval, or a
+    distance: quantity: its name ("exponent / H"). value: its value; without one, `measured`.
+    interval: half its width, or (low, high). sample: what the interval is ("95 %, 40 starts").
+    unit: of value and interval. resolution: the smallest difference that counts. expected: what it
+    should be ("-1"); without one, the allowed interval.
     """
 
     text: str
@@ -80,7 +86,9 @@ class Claim(Displayed):
 
     @property
     def says(self) -> str:
-        """The quantity with its interval: "exponent / H = -1.004 ± 0.009 (95 %, 40 starts)"; without a quantity the number."""
+        """The quantity with its interval: "exponent / H = -1.004 ± 0.009 (95 %, 40 starts)";
+        without a quantity the number.
+        """
         value = self.measured if self.value is None else self.value
         unit = f" {self.unit}" if self.unit else ""
         words = f"{self.quantity} = {value:.4g}" if self.quantity else f"{value:.4g}"
@@ -101,27 +109,42 @@ class Claim(Displayed):
         """Everything, for JSON: numbers that JSON has not are None."""
         ends = self.ends or (math.nan, math.nan)
         entries = {
-            "text": self.text, "measured": float(self.measured), "published": self.published, "low": float(self.low),
-            "high": float(self.high), "because": self.because, "differs": self.differs, "allowed": self.allowed,
-            "holds": self.holds, "quantity": self.quantity,
-            "value": float(self.measured if self.value is None else self.value), "value_low": ends[0], "value_high": ends[1],
-            "sample": self.sample, "unit": self.unit, "resolution": math.nan if self.resolution is None else self.resolution,
-            "expected": self.expected or self.allowed, "says": self.says,
+            "text": self.text,
+            "measured": float(self.measured),
+            "published": self.published,
+            "low": float(self.low),
+            "high": float(self.high),
+            "because": self.because,
+            "differs": self.differs,
+            "allowed": self.allowed,
+            "holds": self.holds,
+            "quantity": self.quantity,
+            "value": float(self.measured if self.value is None else self.value),
+            "value_low": ends[0],
+            "value_high": ends[1],
+            "sample": self.sample,
+            "unit": self.unit,
+            "resolution": math.nan if self.resolution is None else self.resolution,
+            "expected": self.expected or self.allowed,
+            "says": self.says,
         }
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in entries.items()}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in entries.items()
+        }
 
 
 @dataclass(frozen=True)
 class Experiment(Displayed):
     """One picture and its claims.
 
-    title: what it shows, a short line. cite: its source. about: plain text for a reader of the picture, with blank lines
-    between paragraphs. compute: Parts (parts.py), or a function of size and progress; it may take keyword
-    options beyond these, such as model=.
-    specs(size): the runs as Specs, to be kept beside the results. needs: the extra that must be installed.
-    hurry: for a reader in a hurry, {"showed": what the paper or the slide showed, "found": what we find, "number": words of the
-    claim with the one number, "caveat": ..}. tables(data): tables for its page, by heading. folder: where its files
-    are, None where it was typed in.
+    title: what it shows, a short line. cite: its source. about: plain text for a reader of the
+    picture, with blank lines between paragraphs. compute: Parts (parts.py), or a function of size
+    and progress; it may take keyword options beyond these, such as model=. specs(size): the runs as
+    Specs, to be kept beside the results. needs: the extra that must be installed. hurry: for a
+    reader in a hurry, {"showed": what the paper or the slide showed, "found": what we find,
+    "number": words of the claim with the one number, "caveat": ..}. tables(data): tables for its
+    page, by heading. folder: where its files are, None where it was typed in.
     """
 
     name: str

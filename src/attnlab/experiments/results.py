@@ -1,7 +1,8 @@
-"""The folder of an experiment's results. It is written under a temporary name and renamed when it is complete.
+"""The folder of an experiment's results. It is written under a temporary name and renamed when it
+is complete.
 
-    results/NAME/   index.html  record.json  claims.csv  FIGURE.png  FIGURE.pdf  NAME.gif  NAME.mp4
-                    data/SET.nc  data/SET.csv  specs/RUN.toml  verdicts.csv
+results/NAME/   index.html  record.json  claims.csv  FIGURE.png  FIGURE.pdf  NAME.gif  NAME.mp4
+                data/SET.nc  data/SET.csv  specs/RUN.toml  verdicts.csv
 """
 
 from __future__ import annotations
@@ -29,10 +30,25 @@ KEPT = ("data", "rows")
 """What a later attempt takes from an unfinished one: all data, or the rows that were measured."""
 
 MOST_ROWS = 60_000
-"""A longer table is written as NetCDF only: as CSV it would be ten times as large, and too long for a spreadsheet."""
+"""A longer table is written as NetCDF only: as CSV it would be ten times as large, and too long for
+a spreadsheet.
+"""
 
 
-NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds", "figures", "movies", "verdicts", "specs")
+NEEDED = (
+    "name",
+    "title",
+    "cite",
+    "about",
+    "size",
+    "options",
+    "claims",
+    "holds",
+    "figures",
+    "movies",
+    "verdicts",
+    "specs",
+)
 """What a record must have to be shown."""
 
 
@@ -41,12 +57,18 @@ class CannotKeep(OSError):
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of complete results. None where there is none, or where an older attnlab wrote another format."""
+    """The record of complete results. None where there is none, or where an older attnlab wrote
+    another format.
+    """
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or record.get("is_complete") is not True or any(name not in record for name in NEEDED):
+    if (
+        not isinstance(record, dict)
+        or record.get("is_complete") is not True
+        or any(name not in record for name in NEEDED)
+    ):
         return None
     return record if record["figures"] and isinstance(record["claims"], list) else None
 
@@ -59,12 +81,17 @@ def check_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as problem:
-        raise CannotKeep(f"The folder {folder} cannot be written to ({problem.strerror}): choose another one with -o.") from None
+        raise CannotKeep(
+            f"The folder {folder} cannot be written to ({problem.strerror}): choose another one"
+            " with -o."
+        ) from None
 
 
 @contextlib.contextmanager
 def staging(folder: Path, name: str) -> Iterator[Path]:
-    """The folder in which one process makes the results of an experiment; an interrupted attempt may have begun it."""
+    """The folder in which one process makes the results of an experiment; an interrupted attempt
+    may have begun it.
+    """
     check_folder(folder)
     place, lock = folder / f".{name}.unfinished", folder / f".{name}.lock"
     if lock.is_symlink() or not lock.is_file():
@@ -72,16 +99,23 @@ def staging(folder: Path, name: str) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(
-                hold_lock(lock, f"making {folder / name}", "wait for it, or choose another folder with -o"))
+                hold_lock(
+                    lock, f"making {folder / name}", "wait for it, or choose another folder with -o"
+                )
+            )
         except OSError as problem:
-            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
+            raise CannotKeep(
+                f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o."
+            ) from None
         if not place.is_dir():
             remove(place)
         place.mkdir(exist_ok=True)
         for leftover in place.iterdir():
-            if leftover.name not in KEPT or not leftover.is_dir():  # such as figures of an older version
+            if (
+                leftover.name not in KEPT or not leftover.is_dir()
+            ):  # such as figures of an older version
                 remove(leftover)
-        for old in folder.glob(f".{name}.*.old"):                   # of an attempt that ended between two renamings
+        for old in folder.glob(f".{name}.*.old"):  # of an attempt that ended between two renamings
             if (folder / name).exists():
                 remove(old)
             else:
@@ -122,7 +156,9 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_data(folder: Path, data: Data, key: str) -> None:
-    """Write every Dataset as NetCDF, then a file with the key and the digests, which says that all are there."""
+    """Write every Dataset as NetCDF, then a file with the key and the digests, which says that all
+    are there.
+    """
     folder.mkdir(exist_ok=True)
     digests = {}
     for name, dataset in data.items():
@@ -133,7 +169,9 @@ def write_data(folder: Path, data: Data, key: str) -> None:
 
 
 def read_data(folder: Path, key: str) -> dict[str, Any] | None:
-    """The Datasets of an earlier attempt if all are there, undamaged and with the same key; otherwise None."""
+    """The Datasets of an earlier attempt if all are there, undamaged and with the same key;
+    otherwise None.
+    """
     import xarray
 
     try:
@@ -143,9 +181,13 @@ def read_data(folder: Path, key: str) -> dict[str, Any] | None:
         found = {}
         for name in known["names"]:
             content = (folder / f"{name}.nc").read_bytes()
-            if hashlib.sha256(content).hexdigest() != known["digests"][name]:      # HDF5 must not see damage: it may never return
+            if (
+                hashlib.sha256(content).hexdigest() != known["digests"][name]
+            ):  # HDF5 must not see damage: it may never return
                 return None
-            with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_times=False, mask_and_scale=False) as data:
+            with xarray.open_dataset(
+                io.BytesIO(content), engine="h5netcdf", decode_times=False, mask_and_scale=False
+            ) as data:
                 found[name] = data.load()
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -153,7 +195,9 @@ def read_data(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def write_tables(folder: Path, data: Data) -> list[str]:
-    """Write every Dataset as CSV, one file per set of axes, and return the names of those that are too long."""
+    """Write every Dataset as CSV, one file per set of axes, and return the names of those that are
+    too long.
+    """
     left_out = []
     for name, dataset in data.items():
         shown = readable(dataset)
@@ -167,12 +211,17 @@ def write_tables(folder: Path, data: Data) -> list[str]:
             if max(shown[variable].size for variable in variables) > MOST_ROWS:
                 left_out.append(label)
                 continue
-            write_text(folder / f"{label}.csv", shown[variables].reset_coords(drop=True).to_dataframe().to_csv())
+            write_text(
+                folder / f"{label}.csv",
+                shown[variables].reset_coords(drop=True).to_dataframe().to_csv(),
+            )
     return left_out
 
 
 def readable(dataset: Any) -> Any:
-    """A Dataset for readers: the tokens of a run, the end of each token of a limit; others unchanged."""
+    """A Dataset for readers: the tokens of a run, the end of each token of a limit; others
+    unchanged.
+    """
     import xarray
 
     if MARKER in dataset.attrs:

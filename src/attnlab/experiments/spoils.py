@@ -1,13 +1,14 @@
-"""Spoils: damages to the data of an experiment, which a claim must notice. Each is a function data -> data; the data stay whole.
+"""Spoils: damages to the data of an experiment, which a claim must notice. Each is a function data
+-> data; the data stay whole.
 
-    spoils = {
-        "rates are half as large": scaled("fits", "slope", 0.5),
-        "heads make no difference": constant("cases", ("count", "gap"), 1.0, where={"family": "synthetic"}),
-        "starts in another order": shuffled("starts", "points"),
-        "theorems contradicted": contradicted,
-        "tokens drift": computed("run", states=lambda run: run["states"] * (1 + run["time"])),
-        "errors cancel": changed("run", cancel),            # a change of your own, where none of these fits
-    }
+spoils = {
+    "rates are half as large": scaled("fits", "slope", 0.5),
+    "heads make no difference": constant("cases", ("count", "gap"), 1.0, where={"family":
+    "synthetic"}), "starts in another order": shuffled("starts", "points"), "theorems contradicted":
+    contradicted, "tokens drift": computed("run", states=lambda run: run["states"] * (1 +
+    run["time"])),
+    "errors cancel": changed("run", cancel),            # a change of your own, where none of these fits
+}
 """
 
 from __future__ import annotations
@@ -24,19 +25,27 @@ Columns = str | Sequence[str]
 
 
 def changed(name: str, change: Callable[[Any], Any]) -> Spoil:
-    """The data with a changed copy of one Dataset; `change` may alter the copy, or return another."""
+    """The data with a changed copy of one Dataset; `change` may alter the copy, or return
+    another.
+    """
 
     def spoiled(data: Data) -> Data:
         copy = data[name].copy(deep=True)
-        return {**data, name: (other if (other := change(copy)) is not None else copy)}
+        return {**data, name: other if (other := change(copy)) is not None else copy}
 
     return spoiled
 
 
-def replaced(name: str, columns: Columns, change: Callable[[np.ndarray], Any], where: Mapping[str, Any] | None = None) -> Spoil:
+def replaced(
+    name: str,
+    columns: Columns,
+    change: Callable[[np.ndarray], Any],
+    where: Mapping[str, Any] | None = None,
+) -> Spoil:
     """One Dataset with other values in some of its columns: change(values) of each.
 
-    where: only in the rows (entries of the first axis) in which every named column has the wanted value, or one of several.
+    where: only in the rows (entries of the first axis) in which every named column has the wanted
+    value, or one of several.
     """
 
     def alter(dataset: Any) -> None:
@@ -47,7 +56,9 @@ def replaced(name: str, columns: Columns, change: Callable[[np.ndarray], Any], w
         for column in [columns] if isinstance(columns, str) else columns:
             values = dataset[column].values.copy()
             other = np.asarray(change(values[chosen]))
-            values = values.astype(np.result_type(values, other)) if other.dtype.kind in "fU" else values
+            values = (
+                values.astype(np.result_type(values, other)) if other.dtype.kind in "fU" else values
+            )
             values[chosen] = other
             dataset[column] = (dataset[column].dims, values)
 
@@ -55,7 +66,8 @@ def replaced(name: str, columns: Columns, change: Callable[[np.ndarray], Any], w
 
 
 def computed(name: str, **columns: Callable[[Any], Any]) -> Spoil:
-    """Return the spoil that gives columns of one Dataset new values, each computed from the Dataset as it was.
+    """Return the spoil that gives columns of one Dataset new values, each computed from the Dataset
+    as it was.
 
     The values have the shape of the column, or can be broadcast to it.
     """
@@ -70,24 +82,34 @@ def computed(name: str, **columns: Callable[[Any], Any]) -> Spoil:
     return changed(name, alter)
 
 
-def scaled(name: str, columns: Columns, factor: float, where: Mapping[str, Any] | None = None) -> Spoil:
+def scaled(
+    name: str, columns: Columns, factor: float, where: Mapping[str, Any] | None = None
+) -> Spoil:
     """Values times a factor."""
     return replaced(name, columns, lambda values: values * factor, where)
 
 
-def shifted(name: str, columns: Columns, by: float, where: Mapping[str, Any] | None = None) -> Spoil:
+def shifted(
+    name: str, columns: Columns, by: float, where: Mapping[str, Any] | None = None
+) -> Spoil:
     """Values and a number."""
     return replaced(name, columns, lambda values: values + by, where)
 
 
-def constant(name: str, columns: Columns, value: Any, where: Mapping[str, Any] | None = None) -> Spoil:
+def constant(
+    name: str, columns: Columns, value: Any, where: Mapping[str, Any] | None = None
+) -> Spoil:
     """One value in all places."""
     return replaced(name, columns, lambda values: np.full(values.shape, value), where)
 
 
 def shuffled(name: str, columns: Columns, where: Mapping[str, Any] | None = None) -> Spoil:
-    """The values of all rows in another order, the same for each column: what depends on the row is lost."""
-    return replaced(name, columns, lambda values: np.random.default_rng(0).permutation(values, axis=0), where)
+    """The values of all rows in another order, the same for each column: what depends on the row is
+    lost.
+    """
+    return replaced(
+        name, columns, lambda values: np.random.default_rng(0).permutation(values, axis=0), where
+    )
 
 
 def reversed_rows(name: str, columns: Columns, where: Mapping[str, Any] | None = None) -> Spoil:

@@ -1,4 +1,6 @@
-"""Compute a certified limit in a thread, so that a notebook stays usable. It reports progress and can be cancelled."""
+"""Compute a certified limit in a thread, so that a notebook stays usable. It reports progress and
+can be cancelled.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ PAUSE = 0.2
 class Certifier:
     """One computation at a time.
 
-    tell     is called in the thread with a table {kind, ...}: "progress" with fraction and doing, "done" with a sentence
+    tell     is called in the thread with a table {kind, ...}: "progress" with fraction and doing,
+             "done" with a sentence
     """
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]):
@@ -31,7 +34,9 @@ class Certifier:
         return self._progress is not None
 
     def start(self, work: Callable[[Progress], str]) -> None:
-        """Do work(progress), which returns a sentence, in a thread. If a computation is already running, do nothing."""
+        """Do work(progress), which returns a sentence, in a thread. If a computation is already
+        running, do nothing.
+        """
         with self._lock:
             if self._progress is not None:
                 return
@@ -44,7 +49,9 @@ class Certifier:
                     self._tell({"kind": "progress", "fraction": fraction, "doing": doing})
 
             self._progress = Progress(show)
-            self._thread = threading.Thread(target=self._work, args=(work, self._progress), name="attnlab certify", daemon=True)
+            self._thread = threading.Thread(
+                target=self._work, args=(work, self._progress), name="attnlab certify", daemon=True
+            )
             self._thread.start()
 
     def cancel(self) -> None:
@@ -64,7 +71,7 @@ class Certifier:
             sentence = work(progress)
         except (Cancelled, KeyboardInterrupt):
             sentence = "Cancelled."
-        except Exception as problem:                            # any exception: the reader must not wait forever
+        except Exception as problem:  # any exception: the reader must not wait forever
             sentence = str(problem) or type(problem).__name__
         with self._lock:
             self._progress = None

@@ -4,8 +4,9 @@
     pieces = embed_viewers(payloads)            pieces.head and pieces.foot go into the page
     page.put_behind("polytope", still)          in the page (render/page.py): a picture, and a place for the viewer
 
-The reader first sees the still picture. It is also printed, and it remains without JavaScript. The script of the page adds a
-button under it, which opens the viewer in its place. Nothing is computed before the reader clicks.
+The reader first sees the still picture. It is also printed, and it remains without JavaScript. The
+script of the page adds a button under it, which opens the viewer in its place. Nothing is computed
+before the reader clicks.
 """
 
 from __future__ import annotations
@@ -58,12 +59,19 @@ class Pieces:
 
 
 def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
-    """Return the pieces of a page with these viewers, {name: payload}: one script for all. No viewers: empty pieces."""
+    """Return the pieces of a page with these viewers, {name: payload}: one script for all. No
+    viewers: empty pieces.
+    """
     if not payloads:
         return Pieces()
     script, loader = _script(), read_loader()
-    rules = {"script-src": allow_scripts(loader, script), "worker-src": "blob:", "object-src": "'none'", "base-uri": "'none'",
-             "form-action": "'none'"}
+    rules = {
+        "script-src": allow_scripts(loader, script),
+        "worker-src": "blob:",
+        "object-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
     policy = "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{CSS}</style>'
     data = f'<script type="application/json" id="attnlab-payloads">{escape_json(payloads)}</script>'
@@ -77,23 +85,47 @@ def _script() -> str:
 
 
 def dossier_payloads(found: Any) -> dict[str, dict[str, Any]]:
-    """Return the viewers of a dossier by the names of their figures: the first flow of one head, and the first sentence."""
+    """Return the viewers of a dossier by the names of their figures: the first flow of one head,
+    and the first sentence.
+    """
     flows = [(number, one.flow) for number, one in enumerate(found.flows) if one.head is not None]
-    viewers = {f"flow_{number}": model_payload(flow, hide=HIDDEN, theme="light") for number, flow in flows[:1]}
-    return viewers | {f"sentence_{number}": model_payload(data, hide=WITH_SWITCH, theme="light")
-                      for number, data in enumerate(found.sentences[:1])}
+    viewers = {
+        f"flow_{number}": model_payload(flow, hide=HIDDEN, theme="light")
+        for number, flow in flows[:1]
+    }
+    return viewers | {
+        f"sentence_{number}": model_payload(data, hide=WITH_SWITCH, theme="light")
+        for number, data in enumerate(found.sentences[:1])
+    }
 
 
-def run_payload(run: Trajectory, limit: Limit | None = None, *, name: str, watch: str = "", hide: Sequence[str] = HIDDEN,
-                progress: ProgressOption = False) -> dict[str, Any]:
-    """Return the record of a viewer of a run: one that the page integrates itself if it can, or a recording.
+def run_payload(
+    run: Trajectory,
+    limit: Limit | None = None,
+    *,
+    name: str,
+    watch: str = "",
+    hide: Sequence[str] = HIDDEN,
+    progress: ProgressOption = False,
+) -> dict[str, Any]:
+    """Return the record of a viewer of a run: one that the page integrates itself if it can, or a
+    recording.
 
-    limit: of the same start; shown if it is certified. name, watch: the heading, and one or two sentences under it.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    limit: of the same start; shown if it is certified. name, watch: the heading, and one or two
+    sentences under it. progress: False, True (a bar), a function f(fraction, doing), or an
+    al.Progress, which can also cancel.
     """
     spec, why_not = live_spec(spec_of_run(run), run.dynamics, run.x[0])
     is_drawn = limit is not None and run.d <= MOST_LIVE_DIMENSIONS
     recording = record_run(run, progress=progress) if why_not else None
     shown = Preset("run", name, watch, spec)
-    return make_payload(spec, limits=[limit] if limit is not None and is_drawn else [], presets=[shown], preset=shown,
-                        recording=recording, hide=hide, theme="light", title=name)
+    return make_payload(
+        spec,
+        limits=[limit] if limit is not None and is_drawn else [],
+        presets=[shown],
+        preset=shown,
+        recording=recording,
+        hide=hide,
+        theme="light",
+        title=name,
+    )

@@ -1,19 +1,21 @@
-"""Join ES modules into one classic script. A page that is opened as a file can run it, and no bundler is needed.
+"""Join ES modules into one classic script. A page that is opened as a file can run it, and no
+bundler is needed.
 
     join_page()                                       the script of the page and of its worker
     join_script("worker.js")                          the script of one module and of what it imports
     join_script("rng.js", expose_as="rng")            the same, and window.rng holds what rng.js exports (for tests)
     join_module("afm.js")                             an ES module that exports what afm.js exports, for notebooks
 
-Every module becomes a function that is called once and returns the exports of the module. A module may use only
+Every module becomes a function that is called once and returns the exports of the module. A module
+may use only
 
     import { a, b as c } from './x.js';               names that x.js exports
     import text from './x.css';                       the text of a file, as a string
     import source from './worker.js?script';          the joined script of a module, as a string: a worker is made of it
     export function f, export function* f, export async function f, export class C, export const c
 
-each at the beginning of a line. Anything else is refused with file and line. Comments are left out of the script, except those
-that open with `/*!` (licences).
+each at the beginning of a line. Anything else is refused with file and line. Comments are left out
+of the script, except those that open with `/*!` (licences).
 """
 
 from __future__ import annotations
@@ -28,15 +30,25 @@ from attnlab.explorer.tighten import blank_texts, tighten_script, tighten_style
 
 WEB = Path(__file__).parent / "web"
 
-NAMED_IMPORT = re.compile(r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*'\./(?P<file>[\w.-]+\.js)';?[ \t]*$", re.MULTILINE)
+NAMED_IMPORT = re.compile(
+    r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*'\./(?P<file>[\w.-]+\.js)';?[ \t]*$", re.MULTILINE
+)
 TEXT_IMPORT = re.compile(
-    r"import\s+(?P<name>[A-Za-z_$][\w$]*)\s+from\s*'\./(?P<file>[\w.-]+\.(?:css|js\?script))';?[ \t]*$", re.MULTILINE)
-EXPORT = re.compile(r"export\s+(?=(?:async\s+function|function\*?|class|const)\s+(?P<name>[A-Za-z_$][\w$]*))")
+    r"import\s+(?P<name>[A-Za-z_$][\w$]*)\s+from\s*'\./(?P<file>[\w.-]+\.(?:css|js\?script))';?["
+    r" \t]*$",
+    re.MULTILINE,
+)
+EXPORT = re.compile(
+    r"export\s+(?=(?:async\s+function|function\*?|class|const)\s+(?P<name>[A-Za-z_$][\w$]*))"
+)
 IMPORTED_NAME = re.compile(r"(?P<name>[A-Za-z_$][\w$]*)(?:\s+as\s+(?P<local>[A-Za-z_$][\w$]*))?")
 STATEMENT = re.compile(r"^[ \t]*(?:import|export)\b(?![ \t]*[:=(.])", re.MULTILINE)
 DYNAMIC = re.compile(r"(?<![.\w$])import\s*[(.]")
-FORMS = ("Only import { a, b as c } from './x.js'; import text from './x.css'; import source from './x.js?script'; and export "
-         "function, function*, async function, class or const are understood, each at the beginning of a line.")
+FORMS = (
+    "Only import { a, b as c } from './x.js'; import text from './x.css'; import source from"
+    " './x.js?script'; and export function, function*, async function, class or const are"
+    " understood, each at the beginning of a line."
+)
 
 
 class CannotJoin(ValueError):
@@ -45,14 +57,17 @@ class CannotJoin(ValueError):
 
 @dataclass(frozen=True)
 class Module:
-    """One module: its code without imports, exports and comment lines, and its exported names (none for a text)."""
+    """One module: its code without imports, exports and comment lines, and its exported names (none
+    for a text).
+    """
 
     code: str
     exports: tuple[str, ...] | None
 
 
 def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None) -> str:
-    """Return one classic script that runs the module `entry` of `folder` and all its imports, each once.
+    """Return one classic script that runs the module `entry` of `folder` and all its imports, each
+    once.
 
     expose_as: the name of a global variable for the exports of `entry`.
     """
@@ -63,20 +78,26 @@ def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None)
 
 
 def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: Path = WEB) -> str:
-    """Return one classic script that runs the module `page` in a page, and the module `worker` in a worker.
+    """Return one classic script that runs the module `page` in a page, and the module `worker` in a
+    worker.
 
-    A page starts its worker from its own text, document.currentScript.textContent, so shared code is there only once.
+    A page starts its worker from its own text, document.currentScript.textContent, so shared code
+    is there only once.
     """
     modules: dict[str, Module] = {}
     for entry in (page, worker):
         _read_module(entry, folder, modules, above=())
-    return _write_script(modules, f"typeof document==='undefined'?{_variable(worker)}():{_variable(page)}();")
+    return _write_script(
+        modules, f"typeof document==='undefined'?{_variable(worker)}():{_variable(page)}();"
+    )
 
 
 def join_module(entry: str, *, folder: Path = WEB) -> str:
-    """Return one ES module whose default export is the table of the exports of `entry`, as anywidget needs it.
+    """Return one ES module whose default export is the table of the exports of `entry`, as
+    anywidget needs it.
 
-    A script that it imports as text is made from the text of the whole, so shared code is there only once.
+    A script that it imports as text is made from the text of the whole, so shared code is there
+    only once.
     """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
@@ -84,10 +105,22 @@ def join_module(entry: str, *, folder: Path = WEB) -> str:
     for name, worker in started.items():
         del modules[name]
         _read_module(worker, folder, modules, above=())
-    texts = [f"const {_variable(name)}=()=>`(${{program}})({json.dumps(worker)})`;" for name, worker in started.items()]
-    choice = "".join(f"start==={json.dumps(worker)}?{_variable(worker)}():" for worker in started.values())
-    lines = ["const program=start=>{", *_write_modules(modules), *texts, f"return {choice}{_variable(entry)}();", "};",
-             "export default program();", ""]
+    texts = [
+        f"const {_variable(name)}=()=>`(${{program}})({json.dumps(worker)})`;"
+        for name, worker in started.items()
+    ]
+    choice = "".join(
+        f"start==={json.dumps(worker)}?{_variable(worker)}():" for worker in started.values()
+    )
+    lines = [
+        "const program=start=>{",
+        *_write_modules(modules),
+        *texts,
+        f"return {choice}{_variable(entry)}();",
+        "};",
+        "export default program();",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -97,22 +130,40 @@ def _write_script(modules: dict[str, Module], run: str) -> str:
 
 
 def _write_modules(modules: dict[str, Module]) -> list[str]:
-    """Return the statements of some modules. Each is a function that runs when its exports are needed for the first time."""
+    """Return the statements of some modules. Each is a function that runs when its exports are
+    needed for the first time.
+    """
     once = "const once=make=>{let made;return()=>made??=make();};"
-    return ["'use strict';", once, *(_write_module(name, module) for name, module in modules.items())]
+    return [
+        "'use strict';",
+        once,
+        *(_write_module(name, module) for name, module in modules.items()),
+    ]
 
 
 def _write_module(name: str, module: Module) -> str:
-    """Return the statement that makes the variable of a module: a function that returns its exports, or the text."""
+    """Return the statement that makes the variable of a module: a function that returns its
+    exports, or the text.
+    """
     if module.exports is None:
         return f"const {_variable(name)}=()=>{json.dumps(module.code)};"
-    return f"const {_variable(name)}=once(()=>{{\n{module.code}\nreturn{{{','.join(module.exports)}}};\n}});"
+    return (
+        "const"
+        f" {_variable(name)}=once(()=>{{\n{module.code}\nreturn{{{','.join(module.exports)}}};\n}});"
+    )
 
 
-def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tuple[str, ...]) -> Module:
-    """Read a module and its imports into `modules`, in an order in which they can run. `above` imports the module."""
+def _read_module(
+    name: str, folder: Path, modules: dict[str, Module], above: tuple[str, ...]
+) -> Module:
+    """Read a module and its imports into `modules`, in an order in which they can run. `above`
+    imports the module.
+    """
     if name in above:
-        raise CannotJoin(f"Modules must not import each other in a circle: {' -> '.join([*above[above.index(name):], name])}.")
+        raise CannotJoin(
+            "Modules must not import each other in a circle:"
+            f" {' -> '.join([*above[above.index(name) :], name])}."
+        )
     if name in modules:
         return modules[name]
     source = _read_text(folder / name, above)
@@ -128,7 +179,9 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
             text = f"const {match['name']} = {_variable(match['file'])}();"
         else:
             other = _read_module(match["file"], folder, modules, (*above, name))
-            text = _destructure(match["names"], match["file"], other, f"{name}, line {_line(source, start)}")
+            text = _destructure(
+                match["names"], match["file"], other, f"{name}, line {_line(source, start)}"
+            )
         parts += [source[end:start], text]
         end = match.end()
     code = "".join([*parts, source[end:]])
@@ -137,16 +190,26 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
 
 
 def _statements(name: str, source: str, blank: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield the place of each import or export of a module, and its match. Refuse any other form."""
+    """Yield the place of each import or export of a module, and its match. Refuse any other
+    form.
+    """
     found = DYNAMIC.search(blank)
     if found:
-        raise CannotJoin(f"{name}, line {_line(source, found.start())}: import() and import.meta are not understood. {FORMS}")
+        raise CannotJoin(
+            f"{name}, line {_line(source, found.start())}: import() and import.meta are not"
+            f" understood. {FORMS}"
+        )
     for statement in STATEMENT.finditer(blank):
         start = statement.start()
-        match = next((m for form in (NAMED_IMPORT, TEXT_IMPORT, EXPORT) if (m := form.match(source, start))), None)
+        match = next(
+            (m for form in (NAMED_IMPORT, TEXT_IMPORT, EXPORT) if (m := form.match(source, start))),
+            None,
+        )
         if match is None:
             line = source[start:].split("\n", 1)[0].strip()
-            raise CannotJoin(f"{name}, line {_line(source, start)}: {line!r} is not understood. {FORMS}")
+            raise CannotJoin(
+                f"{name}, line {_line(source, start)}: {line!r} is not understood. {FORMS}"
+            )
         yield start, match
 
 
@@ -155,24 +218,32 @@ def _destructure(names: str, file: str, other: Module, where: str) -> str:
     pairs = []
     for word in (word.strip() for word in names.split(",")):
         if not word:
-            continue                                                    # after the last comma
+            continue  # after the last comma
         match = IMPORTED_NAME.fullmatch(word)
         if match is None:
             raise CannotJoin(f"{where}: {word!r} is not a name that can be imported. {FORMS}")
         exports = other.exports or ()
         if match["name"] not in exports:
             known = ", ".join(exports) or "nothing"
-            raise CannotJoin(f"{where}: {file} does not export {match['name']}. It exports {known}.")
-        pairs.append(match["name"] if match["local"] is None else f"{match['name']}: {match['local']}")
+            raise CannotJoin(
+                f"{where}: {file} does not export {match['name']}. It exports {known}."
+            )
+        pairs.append(
+            match["name"] if match["local"] is None else f"{match['name']}: {match['local']}"
+        )
     return f"const {{ {', '.join(pairs)} }} = {_variable(file)}();"
 
 
 def _load_text(file: str, folder: Path, above: tuple[str, ...]) -> str:
-    """Return the value of `import text from`: a style without its comments, or for `x.js?script` the joined script."""
+    """Return the value of `import text from`: a style without its comments, or for `x.js?script`
+    the joined script.
+    """
     if file.endswith("?script"):
         entry = file.removesuffix("?script")
         if entry in above:
-            raise CannotJoin(f"Modules must not import each other in a circle: {' -> '.join([*above, file])}.")
+            raise CannotJoin(
+                f"Modules must not import each other in a circle: {' -> '.join([*above, file])}."
+            )
         return join_script(entry, folder=folder)
     return tighten_style(_read_text(folder / file, above))
 

@@ -1,7 +1,8 @@
-"""Pack arrays of a recording into a short text: int16, second differences in time, separate byte planes, deflate, base64.
+"""Pack arrays of a recording into a short text: int16, second differences in time, separate byte
+planes, deflate, base64.
 
-Tokens move smoothly, so second differences in time are small numbers, and nearly all of their high bytes are equal.
-`web/embedded.js` reads it back.
+Tokens move smoothly, so second differences in time are small numbers, and nearly all of their high
+bytes are equal. `web/embedded.js` reads it back.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ SHARES = 255
 
 
 def pack_tokens(tokens: np.ndarray) -> Mapping[str, Any]:
-    """Return {low, size, bytes} of tokens (T, n, 3): the box, and the steps inside it, by coordinate, token and time."""
-    low, high = tokens.min(axis=(0, 1)), tokens.max(axis=(0, 1))                                     # (3,)
+    """Return {low, size, bytes} of tokens (T, n, 3): the box, and the steps inside it, by
+    coordinate, token and time.
+    """
+    low, high = tokens.min(axis=(0, 1)), tokens.max(axis=(0, 1))  # (3,)
     size = np.where(high > low, high - low, 1.0)
     steps = np.rint((tokens - low) / size * LEVELS).astype(np.uint16)
-    return {"low": low.tolist(), "size": size.tolist(), "bytes": _pack(_differ(_differ(steps.transpose(2, 1, 0))))}
+    return {
+        "low": low.tolist(),
+        "size": size.tolist(),
+        "bytes": _pack(_differ(_differ(steps.transpose(2, 1, 0)))),
+    }
 
 
 def pack_leaders(leaders: np.ndarray) -> str:
@@ -44,8 +51,14 @@ def _differ(steps: np.ndarray) -> np.ndarray:
 
 
 def _pack(numbers: np.ndarray) -> str:
-    """Return the base64 of deflated bytes: all low bytes, then all high bytes. Differences are folded: -1 is a small number."""
+    """Return the base64 of deflated bytes: all low bytes, then all high bytes. Differences are
+    folded: -1 is a small number.
+    """
     signed = numbers.view(np.int16)
-    folded = ((signed.astype(np.int32) << 1) ^ (signed.astype(np.int32) >> 31)).astype(np.uint16)    # 0, -1, 1, -2 -> 0, 1, 2, 3
-    planes = np.concatenate([(folded & 0xFF).astype(np.uint8).ravel(), (folded >> 8).astype(np.uint8).ravel()])
+    folded = ((signed.astype(np.int32) << 1) ^ (signed.astype(np.int32) >> 31)).astype(
+        np.uint16
+    )  # 0, -1, 1, -2 -> 0, 1, 2, 3
+    planes = np.concatenate(
+        [(folded & 0xFF).astype(np.uint8).ravel(), (folded >> 8).astype(np.uint8).ravel()]
+    )
     return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode("ascii")

@@ -17,8 +17,10 @@ from attnlab.explorer.tighten import tighten_script
 GENERATOR = "attnlab explore"
 """The mark of a page that explore wrote. Only such a page is replaced without asking."""
 
-WITHOUT_SCRIPT = ("This page computes the dynamics of self-attention in your browser, so it needs JavaScript. "
-                  "Allow JavaScript for this file and load it again. The page does not use the network.")
+WITHOUT_SCRIPT = (
+    "This page computes the dynamics of self-attention in your browser, so it needs JavaScript. "
+    "Allow JavaScript for this file and load it again. The page does not use the network."
+)
 
 STYLE = """
 html { color-scheme: light dark; }
@@ -29,9 +31,13 @@ noscript, .attnlab-problem { display: block; max-width: 40rem; margin: 2rem auto
 
 
 def make_page(payload: Mapping[str, Any]) -> str:
-    """Return the page that shows a payload (explorer/payload.py). Its script is packed: loader.js unpacks it."""
+    """Return the page that shows a payload (explorer/payload.py). Its script is packed: loader.js
+    unpacks it.
+    """
     script, loader = join_page(), read_loader()
-    title = escape_html(escape_controls(str(payload.get("title") or "The dynamics of self-attention")))
+    title = escape_html(
+        escape_controls(str(payload.get("title") or "The dynamics of self-attention"))
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,9 +59,14 @@ def make_page(payload: Mapping[str, Any]) -> str:
 
 
 def frame_page(page: str, height: int) -> str:
-    """Return a frame, `height` pixels high, that holds a whole page, for other pages and for notebooks."""
-    return (f'<iframe srcdoc="{escape_html(page)}" title="attnlab" style="width:100%; height:{height}px; border:0" '
-            'sandbox="allow-scripts allow-downloads allow-popups"></iframe>')
+    """Return a frame, `height` pixels high, that holds a whole page, for other pages and for
+    notebooks.
+    """
+    return (
+        f'<iframe srcdoc="{escape_html(page)}" title="attnlab" style="width:100%;'
+        f' height:{height}px; border:0" sandbox="allow-scripts allow-downloads'
+        ' allow-popups"></iframe>'
+    )
 
 
 def escape_json(payload: Mapping[str, Any]) -> str:
@@ -71,19 +82,32 @@ def read_loader() -> str:
 def write_scripts(script: str, loader: str) -> str:
     """Return the elements of a page's script, packed, and of its loader."""
     packed = base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")
-    return f'<script type="text/plain" id="attnlab-script">{packed}</script>\n<script>{loader}</script>'
+    return (
+        '<script type="text/plain"'
+        f' id="attnlab-script">{packed}</script>\n<script>{loader}</script>'
+    )
 
 
 def allow_scripts(*scripts: str) -> str:
     """Return the value of script-src that allows only these scripts."""
-    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts]
+    digests = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+        for script in scripts
+    ]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _policy(*scripts: str) -> str:
-    """Return the policy of the page: it may run these scripts, style itself, start workers from its text, show its images."""
+    """Return the policy of the page: it may run these scripts, style itself, start workers from its
+    text, show its images.
+    """
     rules = {
-        "default-src": "'none'", "script-src": allow_scripts(*scripts), "worker-src": "blob:",
-        "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
+        "default-src": "'none'",
+        "script-src": allow_scripts(*scripts),
+        "worker-src": "blob:",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
     }
     return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())

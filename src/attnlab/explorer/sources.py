@@ -1,4 +1,6 @@
-"""The sources that explore can show: a preset, an example, a file or a record, as one run with its facts."""
+"""The sources that explore can show: a preset, an example, a file or a record, as one run with its
+facts.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 @dataclass(frozen=True)
 class Source:
-    """One of: a preset, a Spec, a run, a limit, a result of al.models. name: the name of the page."""
+    """One of: a preset, a Spec, a run, a limit, a result of al.models. name: the name of the
+    page.
+    """
 
     name: str
     preset: Preset | None = None
@@ -34,7 +38,9 @@ class Source:
 
 
 def read_source(source: Any, member: int = 0) -> Source:
-    """Return the Source for None, a name, a path, a Spec, a Trajectory, Limits, or Flows and sentences of al.models."""
+    """Return the Source for None, a name, a path, a Spec, a Trajectory, Limits, or Flows and
+    sentences of al.models.
+    """
     if source is None:
         first = presets[presets.in_order()[0]]
         return Source(first.name, preset=first)
@@ -50,8 +56,11 @@ def read_source(source: Any, member: int = 0) -> Source:
         return Source("A limit", limit=source[check_member(member, len(source))])
     if is_trained(source):
         return Source(name_source(source), of_model=source)
-    raise TypeError("explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, the Dataset of al.models.sentence, a "
-                    f"list of Flows and sentences, or the path of a Spec or a saved result; got {type(source).__name__}.")
+    raise TypeError(
+        "explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, the Dataset of"
+        " al.models.sentence, a list of Flows and sentences, or the path of a Spec or a saved"
+        f" result; got {type(source).__name__}."
+    )
 
 
 def known_names() -> list[str]:
@@ -70,7 +79,10 @@ def _read_name(name: str, member: int) -> Source:
     if not path.exists() and not path.suffix and len(path.parts) <= 1:
         raise unknown_name("preset, example or file", name, known_names())
     if path.is_dir():
-        raise ValueError(f"{path} is a folder: give a Spec (.toml, .json), a saved result (.nc), or the name of a preset.")
+        raise ValueError(
+            f"{path} is a folder: give a Spec (.toml, .json), a saved result (.nc), or the name of"
+            " a preset."
+        )
     if path.suffix.lower() in SPEC_SUFFIXES:
         try:
             return Source(path.stem, spec=Spec.load(path))
@@ -83,14 +95,18 @@ def _read_name(name: str, member: int) -> Source:
         read = read_source(found, member)
     except TypeError:
         shown = "a run, a limit, a flow or a sentence"
-        raise ValueError(f"{path} holds {type(found).__name__}, and explore shows {shown}.") from None
+        raise ValueError(
+            f"{path} holds {type(found).__name__}, and explore shows {shown}."
+        ) from None
     return Source(path.stem, run=read.run, limit=read.limit, of_model=read.of_model)
 
 
 def check_member(member: int, count: int) -> int:
     """Return the number of a member of a batch, or raise a ValueError."""
     if isinstance(member, bool) or not isinstance(member, int) or not 0 <= member < count:
-        raise ValueError(f"member must be the number of one member, 0 to {count - 1}, got {member!r}.")
+        raise ValueError(
+            f"member must be the number of one member, 0 to {count - 1}, got {member!r}."
+        )
     return member
 
 

@@ -1,4 +1,6 @@
-"""Remove comments, indents and empty lines from scripts and styles. Strings, templates and regular expressions stay."""
+"""Remove comments, indents and empty lines from scripts and styles. Strings, templates and regular
+expressions stay.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ STYLE_TOKEN = re.compile(r"(?P<comment>/\*.*?\*/)|'[^'\n]*'|\"[^\"\n]*\"", re.DO
 
 
 def tighten_script(source: str) -> str:
-    """Return JavaScript that does the same, without comments (except those that open with /*!), indents and empty lines."""
+    """Return JavaScript that does the same, without comments (except those that open with /*!),
+    indents and empty lines.
+    """
     parts, last = [], 0
     for kind, start, end in _tokens(source):
         is_dropped = kind == "comment" and not source.startswith("/*!", start)
@@ -38,7 +42,9 @@ def tighten_style(source: str) -> str:
 
 
 def blank_texts(source: str) -> str:
-    """Return JavaScript with spaces in place of comments, strings and regular expressions, so that their words are not code."""
+    """Return JavaScript with spaces in place of comments, strings and regular expressions, so that
+    their words are not code.
+    """
     found = source
     for _, start, end in _tokens(source):
         found = found[:start] + re.sub(r"[^\n]", " ", source[start:end]) + found[end:]
@@ -46,7 +52,9 @@ def blank_texts(source: str) -> str:
 
 
 def _tokens(source: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, first, last + 1) of the comments, strings, templates and regular expressions of JavaScript."""
+    """Yield (kind, first, last + 1) of the comments, strings, templates and regular expressions of
+    JavaScript.
+    """
     place = 0
     while token := TOKEN.search(source, place):
         kind = str(token.lastgroup)
@@ -55,7 +63,9 @@ def _tokens(source: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _template_end(source: str, place: int) -> int:
-    """Return the end of the template whose text begins at `place`. Its braces hold code, which may have templates too."""
+    """Return the end of the template whose text begins at `place`. Its braces hold code, which may
+    have templates too.
+    """
     while part := TEMPLATE_PART.search(source, place):
         place = part.end()
         if part[0] == "`":
@@ -77,7 +87,9 @@ def _braces_end(source: str, place: int) -> int:
 
 
 def _drop_space(source: str, kept: list[tuple[int, int]]) -> str:
-    """Return the source without spaces at the ends of lines and without empty lines, except inside the pieces that are kept."""
+    """Return the source without spaces at the ends of lines and without empty lines, except inside
+    the pieces that are kept.
+    """
     parts, last = [], 0
     for start, end in [*kept, (len(source), len(source))]:
         parts += [re.sub(r"[ \t]*\n\s*", "\n", source[last:start]), source[start:end]]

@@ -1,7 +1,9 @@
-"""Abel's test in plain NumPy: the readable form of engine/contacts.py, for one row against many columns.
+"""Abel's test in plain NumPy: the readable form of engine/contacts.py, for one row against many
+columns.
 
-A gap is a sum of terms C e^{mu s}. Put in order of falling mu, if all partial sums of the C are >= 0 then the gap is >= 0 for
-all s >= 0. Each C is first lowered by its error; an oscillating one counts as -|C|.
+A gap is a sum of terms C e^{mu s}. Put in order of falling mu, if all partial sums of the C are >=
+0 then the gap is >= 0 for all s >= 0. Each C is first lowered by its error; an oscillating one
+counts as -|C|.
 """
 
 from __future__ import annotations
@@ -21,10 +23,19 @@ class Part(NamedTuple):
 
 
 def partial_sums(
-    M: np.ndarray, M_error: np.ndarray, ranks: Ranks, grown: Part, offset: Part, apart: Part, constant: Part, bonus: np.ndarray,
-    margin: float, rounding: float,
+    M: np.ndarray,
+    M_error: np.ndarray,
+    ranks: Ranks,
+    grown: Part,
+    offset: Part,
+    apart: Part,
+    constant: Part,
+    bonus: np.ndarray,
+    margin: float,
+    rounding: float,
 ) -> np.ndarray:
-    """The partial sums (K, ranks) of the gaps (grown e^{rates s} + offset)^T M (apart e^{rates s} + constant) + bonus - margin.
+    """The partial sums (K, ranks) of the gaps (grown e^{rates s} + offset)^T M (apart e^{rates s} +
+    constant) + bonus - margin.
 
     grown, offset (d,) belong to the row; apart, constant (K, d) and bonus (K,) to the columns.
     """
@@ -47,7 +58,7 @@ def partial_sums(
                 doubt = doubt + blur * np.abs(left.value[a]) * np.abs(right.value[:, b])
                 sums[:, rank[a, b]] += value - doubt - rounding * np.abs(term)
 
-    by_row = np.repeat(ranks.single[:d, None], d, axis=1)                    # the exponential is the row's
+    by_row = np.repeat(ranks.single[:d, None], d, axis=1)  # the exponential is the row's
     turns_by_row = np.repeat(ranks.single_turns[:, None], d, axis=1)
     add(grown, apart, ranks.pair, ranks.pair_turns)
     add(grown, constant, by_row, turns_by_row)

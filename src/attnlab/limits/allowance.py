@@ -1,10 +1,10 @@
 """What a limit may cost: work, which decides, and seconds, which are a cap.
 
-Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of
-n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them; a velocity counts at least LEAST units.
-Terms in many coordinates cost more, since registers do not hold a token there (WIDE).
-Everything else is counted at what it costs beside that: terms of gaps after the hand-over, events, certificates,
-velocities with more digits.
+Work is counted, so the same question with the same work has the same answer on every machine,
+however busy it is. A velocity of n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of
+work is TERMS of them; a velocity counts at least LEAST units. Terms in many coordinates cost more,
+since registers do not hold a token there (WIDE). Everything else is counted at what it costs beside
+that: terms of gaps after the hand-over, events, certificates, velocities with more digits.
 """
 
 from __future__ import annotations
@@ -18,25 +18,39 @@ from attnlab.engine.plan import MOST_COORDINATES
 from attnlab.progress import Progress
 
 TERMS = 600_000.0
-"""Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one core."""
+"""Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one
+core.
+"""
 
 LEAST = 0.5
-"""Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without end must cost something."""
+"""Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without
+end must cost something.
+"""
 
 LEAST_LARGE = 8.0
-"""The same where velocities are not compiled as a whole: calls and threads take 0.1 to 0.3 milliseconds by themselves."""
+"""The same where velocities are not compiled as a whole: calls and threads take 0.1 to 0.3
+milliseconds by themselves.
+"""
 
 WIDE = 16.0, 64.0
-"""A term costs 1 + d / 16 times as much in d coordinates, up to d = 64. A unit then takes 5 to 50 microseconds."""
+"""A term costs 1 + d / 16 times as much in d coordinates, up to d = 64. A unit then takes 5 to 50
+microseconds.
+"""
 
 EXTENDED = 6.0
-"""How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
+"""How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is
+divided, mostly less.
+"""
 
 EVENT = 4.0
-"""Units for each change of leader, or look at the frozen flow without one: mostly NumPy calls for small arrays."""
+"""Units for each change of leader, or look at the frozen flow without one: mostly NumPy calls for
+small arrays.
+"""
 
 WORK = 1.5e6
-"""Units for one limit, where nothing else is asked for: up to a minute of one core, about half of that on two."""
+"""Units for one limit, where nothing else is asked for: up to a minute of one core, about half of
+that on two.
+"""
 
 DOING = "looking for the limit"
 """What the work is for, as a progress bar says it."""
@@ -44,13 +58,15 @@ DOING = "looking for the limit"
 
 @dataclass(eq=False)
 class Allowance:
-    """What may be used, and has been. Attempts made side by side have one each, so their order does not matter."""
+    """What may be used, and has been. Attempts made side by side have one each, so their order does
+    not matter.
+    """
 
-    work: float                     # units
-    seconds: float                  # as given, for messages
-    end: float                      # of time.monotonic()
+    work: float  # units
+    seconds: float  # as given, for messages
+    end: float  # of time.monotonic()
     used: float = 0.0
-    flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))     # stops compiled code
+    flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))  # stops compiled code
     progress: Progress = field(default_factory=Progress)
 
     @property
@@ -83,8 +99,12 @@ class Allowance:
         self.used += units
 
     def share(self, part: float) -> Allowance:
-        """Return a part of what is left, with the same clock. The caller must spend what the parts have used."""
-        return Allowance(part * self.left, self.seconds, self.end, flag=self.flag, progress=self.progress)
+        """Return a part of what is left, with the same clock. The caller must spend what the parts
+        have used.
+        """
+        return Allowance(
+            part * self.left, self.seconds, self.end, flag=self.flag, progress=self.progress
+        )
 
 
 def price_of_evaluation(n: int, d: int, is_extended: bool = False, share: float = 1.0) -> float:
@@ -98,7 +118,11 @@ def price_of_evaluation(n: int, d: int, is_extended: bool = False, share: float 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:
     """Units for one velocity with that many digits, of which `rows` rows are computed."""
     terms = rows * n * (d + 8.0)
-    return 1.5 + terms * 200.0 / TERMS if digits <= 16 else 1.0 + terms * (7500.0 + 12.0 * digits) / TERMS
+    return (
+        1.5 + terms * 200.0 / TERMS
+        if digits <= 16
+        else 1.0 + terms * (7500.0 + 12.0 * digits) / TERMS
+    )
 
 
 def price_of_term(is_complex: bool) -> float:

@@ -1,4 +1,6 @@
-"""From a question to a Limit: what is trivial, what is refused, what is computed, and how it is said."""
+"""From a question to a Limit: what is trivial, what is refused, what is computed, and how it is
+said.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limi
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reach import lifted, reach_frame, reduced
-from attnlab.limits.reasons import SYMMETRIC_OPEN, not_groups, obstacle, proved, proved_symmetric, sentence
+from attnlab.limits.reasons import (
+    SYMMETRIC_OPEN,
+    not_groups,
+    obstacle,
+    proved,
+    proved_symmetric,
+    sentence,
+)
 from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
 from attnlab.limits.report import certificate_text
 from attnlab.limits.settings import MANY
@@ -32,17 +41,28 @@ from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Event, Limit, Spec
 
 MOST_CAREFUL, MOST_CAREFUL_COORDINATES = 12, 6
-"""Up to this many different tokens and coordinates more digits are tried where double precision cannot decide."""
+"""Up to this many different tokens and coordinates more digits are tried where double precision
+cannot decide.
+"""
 
 HELPED_BY_DIGITS = {
-    "replicas disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,),
+    "replicas disagree": (40, 80),
+    "close limits": (40,),
+    "not boolean": (80,),
+    "growth": (80,),
+    "stalled": (40,),
     "horizon": (40,),
 }
 """What stands in the way, and the digits that may help."""
 
 
 def make_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, allowance: Allowance,
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    digits: int | None,
+    allowance: Allowance,
     spec: Spec | None,
 ) -> Limit:
     """The Limit of one start; `begin` is the time at which the tokens are x0."""
@@ -54,7 +74,9 @@ def make_limit(
     frame = reach_frame(dynamics, x0)
     if frame is not None:
         inside, start = reduced(dynamics, x0, frame)
-        return lifted(make_limit(inside, start, begin, times, digits, allowance, None), common, frame, begin)
+        return lifted(
+            make_limit(inside, start, begin, times, digits, allowance, None), common, frame, begin
+        )
     try:
         if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
@@ -64,11 +86,18 @@ def make_limit(
     except Refused as refusal:
         groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
         return groups or undecided(
-            common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}{not_groups(why, allowance)}")
+            common,
+            n,
+            np.zeros((d, 0)),
+            f"Undecided (not covered): {refusal}{not_groups(why, allowance)}",
+        )
     assert problem.coordinates.inverse is not None
     allowance.progress.raise_if_cancelled()
-    if allowance.is_late:                       # the eigenvectors alone take seconds for d near 1000
-        reason = f"Undecided ({allowance.ended_by}) at t = {begin:.4g}: {sentence(allowance.ended_by, allowance)}."
+    if allowance.is_late:  # the eigenvectors alone take seconds for d near 1000
+        reason = (
+            f"Undecided ({allowance.ended_by}) at t = {begin:.4g}:"
+            f" {sentence(allowance.ended_by, allowance)}."
+        )
         return undecided(common, n, problem.basis, reason)
     start = x0 @ problem.coordinates.inverse.T
     if begin != 0.0:
@@ -86,7 +115,9 @@ def make_limit(
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
     why = ""
     if digits is None or not small:
-        if problem.is_turning and dynamics.weights.is_factored:           # no final leader: do not look for one
+        if (
+            problem.is_turning and dynamics.weights.is_factored
+        ):  # no final leader: do not look for one
             groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
             if groups is not None:
                 return groups
@@ -94,7 +125,11 @@ def make_limit(
         part = first_part(problem, allowance) if symmetry is None else allowance.share(0.5)
         decision = decide(problem, x0, certificate, part, times - begin)
         allowance.spend(part.used)
-        if decision.grade == "undecided" and symmetry is None and not (problem.is_turning and dynamics.weights.is_factored):
+        if (
+            decision.grade == "undecided"
+            and symmetry is None
+            and not (problem.is_turning and dynamics.weights.is_factored)
+        ):
             groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
             if groups is not None:
                 return groups
@@ -105,27 +140,42 @@ def make_limit(
     if is_open and symmetry is not None:
         quotient = symmetric_limit(problem, x0, symmetry, certificate, allowance, digits)
         allowance.progress.raise_if_cancelled()
-    if decision.kind in HELPED_BY_DIGITS and digits is None and small and (quotient is None or quotient.kind != "certified"):
+    if (
+        decision.kind in HELPED_BY_DIGITS
+        and digits is None
+        and small
+        and (quotient is None or quotient.kind != "certified")
+    ):
         for more in HELPED_BY_DIGITS[decision.kind]:
             careful = decide_carefully(problem, x0, certificate, allowance, times - begin, more)
             if careful.kind in ("work", "budget"):
-                decision = dataclasses.replace(decision, kind=careful.kind, after=decision.kind, digits=more)
+                decision = dataclasses.replace(
+                    decision, kind=careful.kind, after=decision.kind, digits=more
+                )
                 break
             if careful.grade != "undecided" and (symmetry is None or _keeps(symmetry, careful)):
                 decision, digits, quotient = careful, more, None
                 break
     common["stats"] = {
-        "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": float(decision.condition),
-        "steps": decision.original.steps, "log_size": decision.original.log_size, "work": allowance.used,
+        "seconds": time.perf_counter() - began,
+        "kind": decision.kind,
+        "condition": float(decision.condition),
+        "steps": decision.original.steps,
+        "log_size": decision.original.log_size,
+        "work": allowance.used,
     }
     common["digits"] = digits if digits is not None and small else 16
     if quotient is not None and symmetry is not None:
-        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times, allowance, x0)
+        return _said_symmetric(
+            problem, quotient, symmetry, decision, common, begin, times, allowance, x0
+        )
     return _said(problem, decision, common, begin, times, allowance, why)
 
 
 def _compile(problem: Problem, allowance: Allowance) -> None:
-    """Compile what is needed, or read it from the cache, while the clock stands still: it says nothing about this system."""
+    """Compile what is needed, or read it from the cache, while the clock stands still: it says
+    nothing about this system.
+    """
     began = time.monotonic()
     kernels(problem.is_complex)
     importlib.import_module("attnlab.engine.extended")
@@ -136,51 +186,94 @@ def _compile(problem: Problem, allowance: Allowance) -> None:
 
 
 def _keeps(symmetry: Symmetry, decision: Decision) -> bool:
-    """Whether a decision is exact and has the symmetry of the data: then nothing was broken on the way, and it stands."""
-    return decision.grade == "exact" and symmetry.is_equivariant(np.asarray(decision.original.leaders))
+    """Whether a decision is exact and has the symmetry of the data: then nothing was broken on the
+    way, and it stands.
+    """
+    return decision.grade == "exact" and symmetry.is_equivariant(
+        np.asarray(decision.original.leaders)
+    )
 
 
 def _said_symmetric(
-    problem: Problem, found: Quotient, symmetry: Symmetry, decision: Decision, common: dict[str, Any], begin: float,
-    times: np.ndarray, allowance: Allowance, start: np.ndarray,
+    problem: Problem,
+    found: Quotient,
+    symmetry: Symmetry,
+    decision: Decision,
+    common: dict[str, Any],
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    start: np.ndarray,
 ) -> Limit:
     """The Limit of exactly symmetric data, which are `start` at the time `begin`."""
     tokens, number = np.unique(problem.same_as, return_inverse=True)
     names = [int(token) for token in tokens]
     shared = {**common, "t": found.t + begin, **_tokens_at(problem, {}, number, times, begin)}
     if found.kind != "certified":
-        # what stands in the way of the symmetric computation, which is the one that could have answered
-        failed = dataclasses.replace(decision, grade="undecided", kind=found.kind, row=found.row, column=-1)
-        reason = f"{obstacle(failed, names, allowance)} {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
+        # what stands in the way of the symmetric computation, which is the one that could have
+        # answered
+        failed = dataclasses.replace(
+            decision, grade="undecided", kind=found.kind, row=found.row, column=-1
+        )
+        reason = (
+            f"{obstacle(failed, names, allowance)}"
+            f" {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
+        )
         return undecided(shared, len(number), problem.basis, reason)
     assert found.leaders is not None and found.labels is not None and found.points is not None
     leaders = np.where(found.leaders >= 0, tokens[np.maximum(found.leaders, 0)], -1)[number]
-    first = np.array([int(tokens[np.argmax(found.labels == label)]) for label in found.labels])[number]
+    first = np.array([int(tokens[np.argmax(found.labels == label)]) for label in found.labels])[
+        number
+    ]
     labels = np.unique(first, return_inverse=True)[1]
     shared["digits"] = found.digits
     reason = proved_symmetric(found, symmetry, int(labels.max()) + 1)
     return Limit(
-        labels=labels, leaders=leaders, basis=problem.basis, points=_unwound_from(problem, found.points, begin)[number],
-        error=found.error, grade="exact", reason=reason, certificate=reason,
-        state=symmetric_state(problem, found, start, begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
+        labels=labels,
+        leaders=leaders,
+        basis=problem.basis,
+        points=_unwound_from(problem, found.points, begin)[number],
+        error=found.error,
+        grade="exact",
+        reason=reason,
+        certificate=reason,
+        state=symmetric_state(
+            problem, found, start, begin, start_digest(shared["dynamics"], shared["x0"])
+        ),
+        **shared,
     )
 
 
 def _said(
-    problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray, allowance: Allowance,
+    problem: Problem,
+    decision: Decision,
+    common: dict[str, Any],
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
     why_no_groups: str,
 ) -> Limit:
-    """The Limit that a Decision amounts to. why_no_groups: the obstacle where groups were looked for, too."""
+    """The Limit that a Decision amounts to. why_no_groups: the obstacle where groups were looked
+    for, too.
+    """
     tokens, number = np.unique(problem.same_as, return_inverse=True)
     names, one = [int(token) for token in tokens], decision.original
-    events = tuple(Event(event.t + begin, names[event.row], names[event.before], names[event.after]) for event in one.events)
+    events = tuple(
+        Event(event.t + begin, names[event.row], names[event.before], names[event.after])
+        for event in one.events
+    )
     n = len(number)
-    shared = {**common, "events": events, "t": one.t + begin, **_tokens_at(problem, one.path, number, times, begin)}
+    shared = {
+        **common,
+        "events": events,
+        "t": one.t + begin,
+        **_tokens_at(problem, one.path, number, times, begin),
+    }
     if decision.grade == "undecided":
         reason = obstacle(decision, names, allowance) + not_groups(why_no_groups, allowance)
         return undecided(shared, n, problem.basis, reason)
     points = _unwound_from(problem, decision.points, begin)
-    first = tokens[partition(one)][number]                                   # (n,): the first token with the same limit
+    first = tokens[partition(one)][number]  # (n,): the first token with the same limit
     labels = np.unique(first, return_inverse=True)[1]
     assert one.frozen is not None and one.leaders is not None
     leaders = tokens[one.leaders][number]
@@ -188,9 +281,21 @@ def _said(
         leaders = tokens[one.frozen.root][number]
     reason = proved(decision, problem, int(labels.max()) + 1, n)
     return Limit(
-        labels=labels, leaders=leaders, basis=problem.basis, points=points[number], error=decision.error, grade=decision.grade,
-        reason=reason, certificate=certificate_text(problem, decision, reason, names),
-        state=frozen_state(problem, (one, *decision.replicas), begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
+        labels=labels,
+        leaders=leaders,
+        basis=problem.basis,
+        points=points[number],
+        error=decision.error,
+        grade=decision.grade,
+        reason=reason,
+        certificate=certificate_text(problem, decision, reason, names),
+        state=frozen_state(
+            problem,
+            (one, *decision.replicas),
+            begin,
+            start_digest(shared["dynamics"], shared["x0"]),
+        ),
+        **shared,
     )
 
 
@@ -200,17 +305,29 @@ def _unwound_from(problem: Problem, points: np.ndarray, begin: float) -> np.ndar
         return points
     full = np.zeros((len(points), len(problem.rates)))
     full[:, problem.is_unstable] = points
-    return problem.realified(problem.complexified(full) * np.exp(-problem.rates * begin))[:, problem.is_unstable]
+    return problem.realified(problem.complexified(full) * np.exp(-problem.rates * begin))[
+        :, problem.is_unstable
+    ]
 
 
 def _tokens_at(
-    problem: Problem, known: dict[int, np.ndarray], number: np.ndarray, times: np.ndarray, begin: float
+    problem: Problem,
+    known: dict[int, np.ndarray],
+    number: np.ndarray,
+    times: np.ndarray,
+    begin: float,
 ) -> dict[str, np.ndarray]:
-    """times, z (T, n, d) and its projection path (T, n, k) at the times asked for; NaN where the flow was not followed so far."""
+    """times, z (T, n, d) and its projection path (T, n, k) at the times asked for; NaN where the
+    flow was not followed so far.
+    """
     y = np.full((len(times), len(number), len(problem.rates)), np.nan)
     assert problem.coordinates.basis is not None
     with np.errstate(over="ignore", invalid="ignore"):
         for index, c in known.items():
             y[index] = problem.realified(c * np.exp(-problem.rates * begin))[number]
         z = y @ problem.coordinates.basis.T
-    return {"times": times, "z": np.where(np.isfinite(z), z, np.nan), "path": y[:, :, problem.is_unstable]}
+    return {
+        "times": times,
+        "z": np.where(np.isfinite(z), z, np.nan),
+        "path": y[:, :, problem.is_unstable],
+    }

@@ -1,4 +1,6 @@
-"""Arrays of numbers with as many digits as asked for: double precision, or MPFR numbers in NumPy object arrays."""
+"""Arrays of numbers with as many digits as asked for: double precision, or MPFR numbers in NumPy
+object arrays.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Arithmetic:
             self._exp = np.frompyfunc(gmpy2.exp, 1, 1)
 
     def precision(self) -> Any:
-        """A context in which numbers have these digits; threads have their own, so every entry point opens one."""
+        """A context in which numbers have these digits; threads have their own, so every entry
+        point opens one.
+        """
         if self.is_double:
             return contextlib.nullcontext()
         return self.library.context(precision=self.bits, emin=-(2**60), emax=2**60)
@@ -38,7 +42,11 @@ class Arithmetic:
         values = np.asarray(values)
         if self.is_double:
             return values.astype(complex if np.iscomplexobj(values) else float)
-        return self._make_complex(values.astype(complex)) if np.iscomplexobj(values) else self._make(values.astype(float))
+        return (
+            self._make_complex(values.astype(complex))
+            if np.iscomplexobj(values)
+            else self._make(values.astype(float))
+        )
 
     @property
     def part_count(self) -> int:
@@ -62,7 +70,9 @@ class Arithmetic:
             return sum((self.array(part) for part in parts[1:]), self.array(parts[0]))
 
     def exp(self, values: np.ndarray) -> np.ndarray:
-        """e^values, for values <= 0; what is far below the last digit becomes 0 without being computed."""
+        """e^values, for values <= 0; what is far below the last digit becomes 0 without being
+        computed.
+        """
         if self.is_double:
             return np.exp(values)
         out = self.array(np.zeros(values.shape))
@@ -72,7 +82,9 @@ class Arithmetic:
         return out
 
     def inverse(self, matrix: np.ndarray) -> np.ndarray:
-        """The inverse of a small matrix of such numbers, by Newton's iteration from that in double precision."""
+        """The inverse of a small matrix of such numbers, by Newton's iteration from that in double
+        precision.
+        """
         rough = np.linalg.inv(doubles(matrix))
         if self.is_double:
             return rough

@@ -1,4 +1,6 @@
-"""One attempt: integrate, hand over to the frozen flow, follow its events, until the certificate passes or nothing helps."""
+"""One attempt: integrate, hand over to the frozen flow, follow its events, until the certificate
+passes or nothing helps.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,26 @@ MOST_TERMS = 10**15
 """In one call of find_contact, so that any amount of work is a whole number of terms."""
 
 LONGEST = 3.0
-"""Tokens that have not grown after this many times as long as the growth they could reach are given up."""
+"""Tokens that have not grown after this many times as long as the growth they could reach are given
+up.
+"""
 
 GLUE_FROM, GLUE = 27.0, 1e-12
-"""From this log|x| on, a token that could move no limit by more than this part of it is one with its root."""
+"""From this log|x| on, a token that could move no limit by more than this part of it is one with
+its root.
+"""
 
 MERGED = 10.0 * GLUE
-"""The same for tokens that were taken out before: the largest limit, which this is a part of, moves a little with time."""
+"""The same for tokens that were taken out before: the largest limit, which this is a part of, moves
+a little with time.
+"""
 
 
 @dataclass(eq=False)
 class Attempt:
-    """What one attempt found. kind: "certified", or one word for what stands in the way, at `row` and `column`."""
+    """What one attempt found. kind: "certified", or one word for what stands in the way, at `row`
+    and `column`.
+    """
 
     problem: Problem
     kind: str = "work"
@@ -43,17 +53,24 @@ class Attempt:
     row: int = -1
     column: int = -1
     frozen: Frozen | None = None
-    leaders: np.ndarray | None = None           # the last map known, over different tokens
+    leaders: np.ndarray | None = None  # the last map known, over different tokens
     events: list[Switch] = field(default_factory=list)
     is_glued: bool = False
-    tolerance: float = 0.0                      # relative error of each coordinate at the hand-over
+    tolerance: float = 0.0  # relative error of each coordinate at the hand-over
     log_size: float = 0.0
     steps: int = 0
-    path: dict[int, np.ndarray] = field(default_factory=dict)      # number of a time asked for -> z in coordinates c, (n, d)
+    path: dict[int, np.ndarray] = field(
+        default_factory=dict
+    )  # number of a time asked for -> z in coordinates c, (n, d)
 
 
 def attempt(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray
+    problem: Problem,
+    x0: np.ndarray,
+    certificate: Certificate,
+    settings: Settings,
+    allowance: Allowance,
+    times: np.ndarray,
 ) -> Attempt:
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
     out = Attempt(problem)
@@ -90,10 +107,17 @@ def make_flow(problem: Problem, x0: np.ndarray, settings: Settings, allowance: A
 
 
 def _integrate(
-    problem: Problem, flow: Any, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray,
+    problem: Problem,
+    flow: Any,
+    certificate: Certificate,
+    settings: Settings,
+    allowance: Allowance,
+    times: np.ndarray,
     out: Attempt,
 ) -> Frozen:
-    """The softmax flow until its rows are Boolean, far enough for the closed forms to take over. Mostly certified by then."""
+    """The softmax flow until its rows are Boolean, far enough for the closed forms to take over.
+    Mostly certified by then.
+    """
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
     if dt is not None:
         piece = dt * max(1, round(piece / dt))
@@ -105,15 +129,29 @@ def _integrate(
         for number, state in zip(wanted, states, strict=False):
             out.path[int(number)] = state * np.exp(-problem.rates * times[number])
         out.t, out.log_size, out.steps, duration = flow.t, flow.log_size, flow.steps, piece
-        is_last = flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size
-        if status is Status.OK and not allowance.is_over and not is_last and row >= 0 and flow.is_mixed(row):
-            continue                            # the row that was the least clear still is not: no need to look at all pairs
+        is_last = (
+            flow.log_size > flow.largest_log_size
+            or problem.fastest * flow.t > LONGEST * flow.largest_log_size
+        )
+        if (
+            status is Status.OK
+            and not allowance.is_over
+            and not is_last
+            and row >= 0
+            and flow.is_mixed(row)
+        ):
+            continue  # the row that was the least clear still is not: no need to look at all pairs
         leader, gap, rival = flow.leaders()
         out.leaders = leader
         row = int(np.argmin(gap))
         if status is not Status.OK or allowance.is_over:
-            has_stalled = not allowance.is_over and status not in (Status.MAX_STEPS, Status.INTERRUPTED)
-            raise Undecidable("stalled" if has_stalled else allowance.ended_by, row, int(rival[row]))
+            has_stalled = not allowance.is_over and status not in (
+                Status.MAX_STEPS,
+                Status.INTERRUPTED,
+            )
+            raise Undecidable(
+                "stalled" if has_stalled else allowance.ended_by, row, int(rival[row])
+            )
         is_boolean, is_far = gap[row] > BOOLEAN_GAP, flow.log_size >= settings.handover
         cycle = cycle_of(leader) if is_boolean else None
         if cycle is not None and is_far:
@@ -133,7 +171,12 @@ def _integrate(
 
 
 def _follow(
-    frozen: Frozen, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray, out: Attempt
+    frozen: Frozen,
+    certificate: Certificate,
+    settings: Settings,
+    allowance: Allowance,
+    times: np.ndarray,
+    out: Attempt,
 ) -> None:
     """The event-driven flow, until the certificate passes; or Undecidable."""
     problem, ranks = frozen.problem, certificate.ranks
@@ -155,9 +198,29 @@ def _follow(
             raise Undecidable("horizon", first, -1)
         counted[:] = 0, int(min(allowance.left / price, MOST_TERMS))
         what, i, k, s = find_contact(
-            problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-            frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            watched.safe, watched.start, watched.column, window, horizon, allowance.flag, counted,
+            problem.rates,
+            problem.M,
+            size_of_M,
+            frozen.leader,
+            frozen.root,
+            frozen.base,
+            frozen.Y,
+            frozen.E,
+            frozen.D,
+            frozen.scaled_bonus,
+            ranks.pair,
+            ranks.single,
+            ranks.pair_turns,
+            ranks.single_turns,
+            ranks.count,
+            frozen.is_alive,
+            watched.safe,
+            watched.start,
+            watched.column,
+            window,
+            horizon,
+            allowance.flag,
+            counted,
         )
         allowance.spend(EVENT + price * int(counted[0]))
         if what == OVERFLOW:
@@ -173,7 +236,11 @@ def _follow(
         if what == CONTACT:
             event = switch(frozen, int(i), int(k), recent)
             out.events.append(event)
-            recent = [other for other in [*recent, event] if event.t - other.t < 2 * OVERLAP * max(event.width, other.width)]
+            recent = [
+                other
+                for other in [*recent, event]
+                if event.t - other.t < 2 * OVERLAP * max(event.width, other.width)
+            ]
             watched.look_again(frozen.subtree(int(i)))
         if settings.may_glue and frozen.log_size > GLUE_FROM:
             moved = _glue(frozen)
@@ -189,11 +256,13 @@ def _missing(times: np.ndarray, begin: float, end: float, out: Attempt) -> np.nd
 
 
 def _glue(frozen: Frozen) -> np.ndarray:
-    """Take out tokens that cannot be told from their root any more; whoever listened to one listens to its root.
+    """Take out tokens that cannot be told from their root any more; whoever listened to one listens
+    to its root.
 
     (n,) bool: the tokens that were taken out, or listen to another one now.
     """
-    # in each growing coordinate, what the limit would move by if the token took the lead: e^{-rate t} |D|; beside the limit
+    # in each growing coordinate, what the limit would move by if the token took the lead: e^{-rate
+    # t} |D|; beside the limit
     moves, size = frozen.glued_moves(), frozen.limit_size()
     followers = frozen.is_alive & (frozen.root != np.arange(frozen.n))
     near = followers & (moves <= GLUE * size).all(axis=1)
@@ -204,12 +273,16 @@ def _glue(frozen: Frozen) -> np.ndarray:
 
 
 def _has_merged(frozen: Frozen) -> bool:
-    """Whether the tokens that were taken out are one with their root. Not so for a time after its leader has changed."""
+    """Whether the tokens that were taken out are one with their root. Not so for a time after its
+    leader has changed.
+    """
     return bool((frozen.glued_moves() <= MERGED * frozen.limit_size())[~frozen.is_alive].all())
 
 
 def cycle_of(leader: np.ndarray) -> tuple[int, int] | None:
-    """Two tokens, one listening to the other, of a cycle in the map of leaders; None where every chain ends."""
+    """Two tokens, one listening to the other, of a cycle in the map of leaders; None where every
+    chain ends.
+    """
     at = leader
     for _ in range(int(math.log2(len(leader))) + 1):
         at = at[at]

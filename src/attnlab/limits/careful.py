@@ -1,7 +1,9 @@
-"""The softmax flow with any number of digits, keeping an exact symmetry where there is one. Slow, for few tokens.
+"""The softmax flow with any number of digits, keeping an exact symmetry where there is one. Slow,
+for few tokens.
 
-Tokens are in the user's coordinates, in which V, Q^T K and the start are exact. Steps are extrapolated midpoint rules (Gragg,
-Bulirsch, Stoer) of fixed order; the step size follows from the difference of the last two columns.
+Tokens are in the user's coordinates, in which V, Q^T K and the start are exact. Steps are
+extrapolated midpoint rules (Gragg, Bulirsch, Stoer) of fixed order; the step size follows from the
+difference of the last two columns.
 """
 
 from __future__ import annotations
@@ -27,14 +29,19 @@ class CarefulFlow:
     """The different tokens of a problem at time t, with the interface of DoubleFlow."""
 
     def __init__(
-        self, problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance, symmetry: Symmetry | None = None
+        self,
+        problem: Problem,
+        x0: np.ndarray,
+        settings: Settings,
+        allowance: Allowance,
+        symmetry: Symmetry | None = None,
     ):
         assert settings.digits is not None
         self.problem, self.allowance, self.symmetry = problem, allowance, symmetry
         self.numbers = numbers = Arithmetic(settings.digits)
         self.rtol, self.t, self.steps = settings.rtol, 0.0, 0
         self.columns = 6 if numbers.is_double else 3 + numbers.digits // 3
-        self.tolerance = max(10.0 * settings.rtol, 1e-15)         # of what is rounded to double
+        self.tolerance = max(10.0 * settings.rtol, 1e-15)  # of what is rounded to double
         self.largest_log_size = 11.0 if numbers.is_double else 2.3 * (numbers.digits - 22)
         weights, tokens = problem.dynamics.weights, problem.tokens
         coordinates = problem.coordinates
@@ -42,11 +49,14 @@ class CarefulFlow:
         with numbers.precision():
             Q, K = numbers.array(weights.Q[0]), numbers.array(weights.K[0])
             self.M = numbers.array(problem.dynamics.beta) * (Q.T @ K)
-            self.V = numbers.array(weights.V[0][0]) @ numbers.array(weights.V[1][0]) if weights.is_factored else (
-                numbers.array(weights.V[0])
+            self.V = (
+                numbers.array(weights.V[0][0]) @ numbers.array(weights.V[1][0])
+                if weights.is_factored
+                else (numbers.array(weights.V[0]))
             )
             start = x0 @ coordinates.inverse.T
-            # a coordinate that is 0 up to rounding is pushed as far as the largest: whether it is 0 is what replicas must tell
+            # a coordinate that is 0 up to rounding is pushed as far as the largest: whether it is 0
+            # is what replicas must tell
             sizes = np.abs(start).max(axis=0)
             sizes = np.where((sizes <= problem.noise(x0)) & ~problem.is_exact, sizes.max(), sizes)
             push = (pattern(start, problem.same_as) * sizes)[tokens] @ coordinates.basis.T
@@ -59,7 +69,9 @@ class CarefulFlow:
         self.start_noise = numbers.epsilon * self.start_size.max() * np.ones(len(self.start_size))
         everyone = np.arange(len(tokens))
         self.rows = everyone if symmetry is None else np.unique(symmetry.representative)
-        self.price = price_of_careful_evaluation(len(self.rows), len(tokens), self.x.shape[1], numbers.digits)
+        self.price = price_of_careful_evaluation(
+            len(self.rows), len(tokens), self.x.shape[1], numbers.digits
+        )
         self.columns_seen = None
         if problem.dynamics.mask.is_causal:
             self.columns_seen = tokens[None, :] <= tokens[self.rows][:, None]
@@ -86,20 +98,37 @@ class CarefulFlow:
         return status, np.array(states).reshape(-1, *self.x.shape)
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(leader, gap, rival) of every row; with a symmetry, tokens tied with the leader by it are no rivals."""
+        """(leader, gap, rival) of every row; with a symmetry, tokens tied with the leader by it are
+        no rivals.
+        """
         self.allowance.spend(self.price)
         with self.numbers.precision():
-            scores = (self.x @ self.M) @ self.x.T + self.bonus                      # (n, n)
+            scores = (self.x @ self.M) @ self.x.T + self.bonus  # (n, n)
             count = len(self.x)
-            leader, rival, gap = np.zeros(count, np.int64), np.full(count, -1), np.full(count, math.inf)
+            leader, rival, gap = (
+                np.zeros(count, np.int64),
+                np.full(count, -1),
+                np.full(count, math.inf),
+            )
             for i in range(count):
-                seen = np.arange(count) if self.columns_seen is None else np.flatnonzero(self.columns_seen[i])
+                seen = (
+                    np.arange(count)
+                    if self.columns_seen is None
+                    else np.flatnonzero(self.columns_seen[i])
+                )
                 leader[i] = max(seen, key=lambda j: scores[i, j])
                 if self.symmetry is not None:
                     leader[i] = min(self.symmetry.tied(i, int(leader[i])))
-                tied = {int(leader[i])} if self.symmetry is None else self.symmetry.tied(i, int(leader[i]))
+                tied = (
+                    {int(leader[i])}
+                    if self.symmetry is None
+                    else self.symmetry.tied(i, int(leader[i]))
+                )
                 for j in seen:
-                    if j not in tied and (distance := float(scores[i, leader[i]] - scores[i, j])) < gap[i]:
+                    if (
+                        j not in tied
+                        and (distance := float(scores[i, leader[i]] - scores[i, j])) < gap[i]
+                    ):
                         gap[i], rival[i] = distance, j
         return leader, gap, rival
 
@@ -122,11 +151,11 @@ class CarefulFlow:
         if self.allowance.is_over:
             raise _Stopped
         self.allowance.spend(self.price)
-        query = x[self.rows] @ self.M                                               # (rows, d)
+        query = x[self.rows] @ self.M  # (rows, d)
         best = self._seen(query @ x.T + self.bonus).argmax(axis=1)
-        # differences to the best token: scores of almost equal tokens then keep their digits, and in double precision followers
-        # of one leader receive equal increments
-        apart = x[None, :, :] - x[best][:, None, :]                                 # (rows, n, d)
+        # differences to the best token: scores of almost equal tokens then keep their digits, and
+        # in double precision followers of one leader receive equal increments
+        apart = x[None, :, :] - x[best][:, None, :]  # (rows, n, d)
         gaps = (apart * query[:, None, :]).sum(axis=2) + (self.bonus - self.bonus[best][:, None])
         weights = self.numbers.exp(self._seen(gaps))
         mean = x[best] + (weights[:, :, None] * apart).sum(axis=1) / weights.sum(axis=1)[:, None]
@@ -146,7 +175,9 @@ class CarefulFlow:
             self.symmetry.impose(x)
 
     def _exact_coordinates(self) -> np.ndarray:
-        """The matrix x -> c with all digits: c = X^-1 x, the columns of X being eigenvectors refined by Newton's iteration."""
+        """The matrix x -> c with all digits: c = X^-1 x, the columns of X being eigenvectors
+        refined by Newton's iteration.
+        """
         numbers, problem = self.numbers, self.problem
         assert problem.coordinates.basis is not None
         basis = problem.coordinates.basis
@@ -158,7 +189,11 @@ class CarefulFlow:
         differences = values[None, :] - values[:, None]
         is_apart = np.abs(differences) > 1e-9 * np.abs(values).max()
         scale = numbers.array(np.where(is_apart, 1.0 / np.where(is_apart, differences, 1.0), 0.0))
-        V = self.V if problem.from_real is None else numbers.array(np.zeros((len(X), len(X)), complex)) + self.V
+        V = (
+            self.V
+            if problem.from_real is None
+            else numbers.array(np.zeros((len(X), len(X)), complex)) + self.V
+        )
         for _ in range(3 + int(math.log2(numbers.digits))):
             # X^-1 V X = diagonal + E; the columns move by E_ab / (lambda_b - lambda_a)
             X = X + X @ ((numbers.inverse(X) @ V @ X) * scale)
@@ -191,7 +226,9 @@ class CarefulFlow:
         return Status.OK
 
     def _extrapolated(self, step: float) -> tuple[np.ndarray, float]:
-        """(the tokens a step later, the error estimate relative to the largest token in each eigen-coordinate)."""
+        """(the tokens a step later, the error estimate relative to the largest token in each
+        eigen-coordinate).
+        """
         numbers, x = self.numbers, self.x
         rows: list[list[np.ndarray]] = []
         first = self.velocity(x)
@@ -217,10 +254,15 @@ def _factor(numbers: Arithmetic, k: int, j: int):
 
 
 def _plain_rates(problem: Problem) -> np.ndarray:
-    """The eigenvalues of V in the order of the coordinates c (for layers, rates are their logarithms)."""
+    """The eigenvalues of V in the order of the coordinates c (for layers, rates are their
+    logarithms).
+    """
     growth, turn = problem.coordinates.growth, problem.coordinates.turn
     assert growth is not None and turn is not None
     values = growth + 0j
     for row in np.flatnonzero(turn):
-        values[row], values[row + 1] = complex(growth[row], turn[row]), complex(growth[row], -turn[row])
+        values[row], values[row + 1] = (
+            complex(growth[row], turn[row]),
+            complex(growth[row], -turn[row]),
+        )
     return values if problem.is_complex else values.real

@@ -1,4 +1,6 @@
-"""The softmax flow in compiled double precision, tokens as hi + lo: what nearly every limit is computed with."""
+"""The softmax flow in compiled double precision, tokens as hi + lo: what nearly every limit is
+computed with.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ class DoubleFlow:
     def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance):
         assert problem.coordinates.inverse is not None
         start = x0 @ problem.coordinates.inverse.T
-        # replicas must also feel what the computed coordinates may be off by: a coordinate that should be 0 is only that noise
+        # replicas must also feel what the computed coordinates may be off by: a coordinate that
+        # should be 0 is only that noise
         noise = problem.noise(x0)
-        push = np.sign(settings.push) * np.maximum(abs(settings.push) * np.abs(start).max(axis=0), 10.0 * noise)
+        push = np.sign(settings.push) * np.maximum(
+            abs(settings.push) * np.abs(start).max(axis=0), 10.0 * noise
+        )
         start = start + push * pattern(start, problem.same_as)
         self.start_noise = np.abs(problem.complexified(np.diag(noise))).sum(axis=0)
         self.allowance = allowance
@@ -57,9 +62,11 @@ class DoubleFlow:
         while True:
             begin, is_extended = flow.t, flow.is_extended
             evaluations, pairs = flow.evaluations, flow.pairs
-            most = 1 + int(self.allowance.left / (stages * self._price()))      # if all pairs count
+            most = 1 + int(self.allowance.left / (stages * self._price()))  # if all pairs count
             done = sum(map(len, parts))
-            status, states = flow.advance(end - begin, times[done:] + (end - duration - begin), most)
+            status, states = flow.advance(
+                end - begin, times[done:] + (end - duration - begin), most
+            )
             parts.append(states)
             count = flow.evaluations - evaluations
             share = min((flow.pairs - pairs) / (count * float(flow.n) ** 2), 1.0) if count else 1.0
@@ -84,7 +91,9 @@ class DoubleFlow:
             self.allowance.spend(price_of_evaluation(count, len(self.M), True, share))
             return leader, gap, rival
         self.allowance.spend(price_of_evaluation(count, len(self.M), is_extended=True))
-        best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
+        best_tokens(
+            query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival
+        )
         return leader, gap, rival
 
     def _price(self) -> float:
@@ -96,11 +105,19 @@ class DoubleFlow:
         return self.gap_of(row) <= BOOLEAN_GAP
 
     def gap_of(self, row: int) -> float:
-        """The gap of one row as in `leaders`, without the n^2 pairs of the others; infinite where there is no other token."""
+        """The gap of one row as in `leaders`, without the n^2 pairs of the others; infinite where
+        there is no other token.
+        """
         seen = self.tokens[: row + 1] if self.problem.dynamics.mask.is_causal else self.tokens
-        high, low, bonus = self.flow.high[seen], self.flow.low[seen], self.problem.bonus[: len(seen)]
+        high, low, bonus = (
+            self.flow.high[seen],
+            self.flow.low[seen],
+            self.problem.bonus[: len(seen)],
+        )
         query, best = high[row] @ self.M, row
-        for _ in range(3):                      # scores as differences to the best: their leading digits cancel before they count
+        for _ in range(
+            3
+        ):  # scores as differences to the best: their leading digits cancel before they count
             gaps = ((high - high[best]) + (low - low[best])) @ query + bonus - bonus[best]
             best = int(gaps.argmax())
         others = np.delete(gaps, best)
@@ -117,9 +134,11 @@ class DoubleFlow:
 
 
 def pattern(start: np.ndarray, same_as: np.ndarray) -> np.ndarray:
-    """Numbers in [-1, 1] to push tokens by, (n, d): equal tokens alike, and not at all along coordinates that are 0 for all.
+    """Numbers in [-1, 1] to push tokens by, (n, d): equal tokens alike, and not at all along
+    coordinates that are 0 for all.
 
-    (A coordinate that is 0 for all tokens stays so: what is asked for is the limit inside that subspace.)
+    (A coordinate that is 0 for all tokens stays so: what is asked for is the limit inside that
+    subspace.)
     """
     draw = np.random.default_rng(20230515).uniform(-1.0, 1.0, start.shape)
     return draw[same_as] * start.any(axis=0)

@@ -37,7 +37,9 @@ from attnlab.limits.state import State, start_digest
 from attnlab.types import Dynamics, Limit
 
 RTOLS = (1e-10, 1e-12)
-"""Of the flow while it is not stiff; replicas have ten times as much. The second where errors grow too much with the first."""
+"""Of the flow while it is not stiff; replicas have ten times as much. The second where errors grow
+too much with the first.
+"""
 
 MERGING = 4.0
 """log|u| from which on tokens are counted from a token of their own group."""
@@ -46,13 +48,19 @@ FIRST_LOOK = 12.0
 """log|u| from which on groups are looked for: before, none is resolved."""
 
 ENOUGH = 1e-9
-"""Discs this small beside the points are not followed until they are smaller, where they hold for ever."""
+"""Discs this small beside the points are not followed until they are smaller, where they hold for
+ever.
+"""
 
 COMPARED = 1e-8
-"""Replicas are followed until discs are this small: what tokens do inside a group would count as a difference otherwise."""
+"""Replicas are followed until discs are this small: what tokens do inside a group would count as a
+difference otherwise.
+"""
 
 LARGEST = 27.0
-"""log|u| at which even discs that widen again are small enough; beyond, scores inside a group drown in rounding."""
+"""log|u| at which even discs that widen again are small enough; beyond, scores inside a group drown
+in rounding.
+"""
 
 LONGEST = 100.0
 """Tokens are followed for this many times 1 / lambda_1 without being certified."""
@@ -64,7 +72,9 @@ SHARES = (0.5, 0.5, 1.0)
 """Of the work and the time that are left, for the original and each replica."""
 
 AFTER_FIRST = 0.3
-"""Once something is certified, this part of what is left may be spent to make it smaller, or to hold for longer."""
+"""Once something is certified, this part of what is left may be spent to make it smaller, or to
+hold for longer.
+"""
 
 
 @dataclass(eq=False)
@@ -76,13 +86,19 @@ class Gathering:
     log_size: float
     steps: int
     found: Found | None
-    z: dict[int, np.ndarray]            # number of a time asked for -> u (n, r) at that time
-    looks: dict[int, np.ndarray]        # number of a look, which all attempts take at the same times -> u (n, r)
-    last: int = 0                       # the look at which `found` was certified
+    z: dict[int, np.ndarray]  # number of a time asked for -> u (n, r) at that time
+    looks: dict[
+        int, np.ndarray
+    ]  # number of a look, which all attempts take at the same times -> u (n, r)
+    last: int = 0  # the look at which `found` was certified
 
 
-def gather(reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, is_replica: bool = False) -> Gathering:
-    """Follow the flow until groups are certified; the original goes on for a while to make errors smaller."""
+def gather(
+    reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, is_replica: bool = False
+) -> Gathering:
+    """Follow the flow until groups are certified; the original goes on for a while to make errors
+    smaller.
+    """
     flow = MergedFlow(reach, rtol, allowance)
     lead = leading(reach)
     fastest, piece = float(reach.rates[lead].real), 1.0 / reach.clock
@@ -108,11 +124,21 @@ def gather(reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, i
                 if out.found is None:
                     rest = flow.allowance = _part(allowance, AFTER_FIRST)
                 out.found, out.last = found, look
-                if _is_within(found, COMPARED) if is_replica else found.horizon is None and _is_within(found, ENOUGH):
+                if (
+                    _is_within(found, COMPARED)
+                    if is_replica
+                    else found.horizon is None and _is_within(found, ENOUGH)
+                ):
                     break
         if out.found is None and flow.log_size > LARGEST:
             together = state_of(flow, np.zeros(reach.n, np.int64))
-            out.kind = "groups" if len(flow.first) > 1 else "turning" if is_narrow(together) else "not resolved"
+            out.kind = (
+                "groups"
+                if len(flow.first) > 1
+                else "turning"
+                if is_narrow(together)
+                else "not resolved"
+            )
     except Stuck as stuck:
         out.kind = str(stuck)
     if rest is not allowance:
@@ -124,7 +150,9 @@ def gather(reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, i
 
 
 def _look(flow: MergedFlow) -> Found | None:
-    """What is certified now: all tokens as one group first, which needs no gap; then groups that listen to themselves."""
+    """What is certified now: all tokens as one group first, which needs no gap; then groups that
+    listen to themselves.
+    """
     together = certify(state_of(flow, np.zeros(flow.reach.n, np.int64)))
     if together is not None or len(flow.first) == 1:
         return together
@@ -139,7 +167,9 @@ def _is_within(found: Found, part: float) -> bool:
 
 
 def _part(allowance: Allowance, part: float, seconds: float | None = None) -> Allowance:
-    """A part of the work and of the seconds that are left, with a flag of its own: the end of a part is not the end."""
+    """A part of the work and of the seconds that are left, with a flag of its own: the end of a
+    part is not the end.
+    """
     share = allowance.share(part)
     now = time.monotonic()
     share.end = now + (part if seconds is None else seconds) * max(allowance.end - now, 0.0)
@@ -157,14 +187,21 @@ def first_part(problem: Problem, allowance: Allowance) -> Allowance:
 
 
 def as_groups(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, allowance: Allowance, common: dict[str, Any]
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    common: dict[str, Any],
 ) -> tuple[Limit | None, str]:
-    """(the Limit of these tokens as groups, None where nothing is certified; then the obstacle, "" for other equations)."""
+    """(the Limit of these tokens as groups, None where nothing is certified; then the obstacle, ""
+    for other equations).
+    """
     if not is_plain(dynamics) or allowance.is_over:
         return None, ""
     try:
         one = one_head(dynamics)
-        if begin != 0.0 and common["x0"] is x0:                 # no eigen-coordinates have unwound it
+        if begin != 0.0 and common["x0"] is x0:  # no eigen-coordinates have unwound it
             unwound = Exponential(one.weights.total).apply_scaled(-begin, x0, np.zeros(()))
             common = {**common, "x0": np.asarray(unwound)}
         return group_limit(one, x0, begin, times, allowance, common)
@@ -173,9 +210,15 @@ def as_groups(
 
 
 def group_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, allowance: Allowance, common: dict[str, Any]
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    common: dict[str, Any],
 ) -> tuple[Limit | None, str]:
-    """(the Limit of these tokens as groups, None where nothing is certified; then the obstacle). May raise Refused.
+    """(the Limit of these tokens as groups, None where nothing is certified; then the obstacle).
+    May raise Refused.
 
     x0 are the tokens at the time `begin`; common["x0"] what they are unwound to the time 0.
     """
@@ -192,14 +235,30 @@ def group_limit(
         three, kind = _three(dynamics, reach, x0, push, same_as, rtol, times - begin, allowance)
         if not three:
             return None, kind
-        said, kind = _said(dynamics, reach, three, same_as, begin, times, common, time.perf_counter() - began, allowance)
+        said, kind = _said(
+            dynamics,
+            reach,
+            three,
+            same_as,
+            begin,
+            times,
+            common,
+            time.perf_counter() - began,
+            allowance,
+        )
         if said is not None:
             return said, kind
     return None, kind
 
 
 def _three(
-    dynamics: Dynamics, reach: Reach, x0: np.ndarray, push: np.ndarray, same_as: np.ndarray, rtol: float, times: np.ndarray,
+    dynamics: Dynamics,
+    reach: Reach,
+    x0: np.ndarray,
+    push: np.ndarray,
+    same_as: np.ndarray,
+    rtol: float,
+    times: np.ndarray,
     allowance: Allowance,
 ) -> tuple[list[Gathering], str]:
     """The original and two replicas, or none and the obstacle."""
@@ -207,7 +266,13 @@ def _three(
     for number, sign in enumerate((0.0, 1.0, -1.0)):
         own = reach if sign == 0.0 else make_reach(dynamics, x0 + sign * push, same_as)
         part = _part(allowance, SHARES[number])
-        one = gather(own, rtol if sign == 0.0 else 10.0 * rtol, part, times if sign == 0.0 else times[:0], sign != 0.0)
+        one = gather(
+            own,
+            rtol if sign == 0.0 else 10.0 * rtol,
+            part,
+            times if sign == 0.0 else times[:0],
+            sign != 0.0,
+        )
         allowance.spend(part.used)
         allowance.progress.raise_if_cancelled()
         if one.found is None:
@@ -217,8 +282,15 @@ def _three(
 
 
 def _said(
-    dynamics: Dynamics, reach: Reach, three: list[Gathering], same_as: np.ndarray, begin: float, times: np.ndarray,
-    common: dict[str, Any], seconds: float, allowance: Allowance,
+    dynamics: Dynamics,
+    reach: Reach,
+    three: list[Gathering],
+    same_as: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    common: dict[str, Any],
+    seconds: float,
+    allowance: Allowance,
 ) -> tuple[Limit | None, str]:
     found = [one.found for one in three if one.found is not None]
     first: Found | None = found[0]
@@ -230,10 +302,24 @@ def _said(
     state, lead = first.state, leading(reach)
     size = float(np.abs(real_points(reach, state.u, np.array([lead]), state.t)).max())
     rounding = 100.0 * EPSILON * reach.condition * size
-    computed = {                                    # the error of the state along each coordinate
-        int(a): rounding + REPLICA_ERROR * max(
-            float(np.abs(real_points(reach, three[0].looks[other.last] - other.looks[other.last], np.array([a]),
-                                     other.last / reach.clock)).max()) for other in three[1:])
+    computed = {  # the error of the state along each coordinate
+        int(a): (
+            rounding
+            + REPLICA_ERROR
+            * max(
+                float(
+                    np.abs(
+                        real_points(
+                            reach,
+                            three[0].looks[other.last] - other.looks[other.last],
+                            np.array([a]),
+                            other.last / reach.clock,
+                        )
+                    ).max()
+                )
+                for other in three[1:]
+            )
+        )
         for a in first.coordinates
     }
     first = shortened(first, RESOLVED * size - computed[lead])
@@ -257,24 +343,55 @@ def _said(
     is_alone = np.bincount(group, minlength=int(group.max()) + 1)[group] == 1
     leaders = np.where(is_alone, np.arange(len(group)), -1)
     counts = int(labels.max()) + 1
-    kind = ("rotating group" if first.is_turning else "one group") if counts == 1 else (
-        "rotating groups" if first.is_turning else "groups")
+    kind = (
+        ("rotating group" if first.is_turning else "one group")
+        if counts == 1
+        else ("rotating groups" if first.is_turning else "groups")
+    )
     reason = _reason(first, counts, len(group), coordinates, begin)
     z, path = _at_times(reach, three[0], first, coordinates, number, times, begin, horizon)
-    stats = {"seconds": seconds, "kind": kind, "steps": three[0].steps, "log_size": three[0].log_size, "work": allowance.used,
-             "growing": int((reach.rates.real > 0.0).sum())}
+    stats = {
+        "seconds": seconds,
+        "kind": kind,
+        "steps": three[0].steps,
+        "log_size": three[0].log_size,
+        "work": allowance.used,
+        "growing": int((reach.rates.real > 0.0).sum()),
+    }
     held = {
-        "begin": float(begin), "start_digest": start_digest(common["dynamics"], common["x0"]), "same_as": same_as,
-        "coordinates": coordinates, "t": np.array([one.state.t for one in found]), "tolerance": np.array([
-            one.state.tolerance for one in found]), "u": np.stack([one.state.u for one in found]),
-        "group": np.stack([one.state.group for one in found]), "vectors": reach.B @ reach.right, "rates": reach.rates,
+        "begin": float(begin),
+        "start_digest": start_digest(common["dynamics"], common["x0"]),
+        "same_as": same_as,
+        "coordinates": coordinates,
+        "t": np.array([one.state.t for one in found]),
+        "tolerance": np.array([one.state.tolerance for one in found]),
+        "u": np.stack([one.state.u for one in found]),
+        "group": np.stack([one.state.group for one in found]),
+        "vectors": reach.B @ reach.right,
+        "rates": reach.rates,
         "condition": reach.condition,
     }
-    return Limit(
-        labels=labels, leaders=leaders, basis=columns(reach, coordinates), points=points, error=error * worst, grade="group",
-        reason=reason, certificate=_certificate(reason, first, error, allowance), t=state.t + begin, times=times, z=z, path=path,
-        horizon=horizon, stats=stats, state=State("groups", held), **common,
-    ), "certified"
+    return (
+        Limit(
+            labels=labels,
+            leaders=leaders,
+            basis=columns(reach, coordinates),
+            points=points,
+            error=error * worst,
+            grade="group",
+            reason=reason,
+            certificate=_certificate(reason, first, error, allowance),
+            t=state.t + begin,
+            times=times,
+            z=z,
+            path=path,
+            horizon=horizon,
+            stats=stats,
+            state=State("groups", held),
+            **common,
+        ),
+        "certified",
+    )
 
 
 def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:
@@ -282,12 +399,20 @@ def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _at_times(
-    reach: Reach, one: Gathering, found: Found, coordinates: np.ndarray, number: np.ndarray, times: np.ndarray, begin: float,
+    reach: Reach,
+    one: Gathering,
+    found: Found,
+    coordinates: np.ndarray,
+    number: np.ndarray,
+    times: np.ndarray,
+    begin: float,
     horizon: float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(z (T, n, d), path (T, n, k)); NaN where the flow was not followed so far."""
     n, d = len(number), len(reach.B)
-    points = real_points(reach, found.state.centres[found.state.group], coordinates, found.state.t + begin)[number]
+    points = real_points(
+        reach, found.state.centres[found.state.group], coordinates, found.state.t + begin
+    )[number]
     z, path = np.full((len(times), n, d), np.nan), np.full((len(times), n, points.shape[1]), np.nan)
     for index, t in enumerate(times):
         if index in one.z:
@@ -302,38 +427,71 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
     grows = int((reach.rates.real > 0.0).sum())
     k = sum(1 if reach.rates[a].imag == 0.0 else 2 for a in coordinates)
     groups = f"{n} tokens gather in {count} group{'s' if count > 1 else ''}"
-    along = f"Points are given along {k} of {grows} growing directions, those whose error is small." if k < grows else ""
-    apart = "" if count == 1 else " No token ever listens to another group again." if found.horizon is None else (
-        " Until then no token listens to another group.")
+    along = (
+        f"Points are given along {k} of {grows} growing directions, those whose error is small."
+        if k < grows
+        else ""
+    )
+    apart = (
+        ""
+        if count == 1
+        else (
+            " No token ever listens to another group again."
+            if found.horizon is None
+            else (" Until then no token listens to another group.")
+        )
+    )
     who = "each group" if count > 1 else "the group"
     if found.is_turning:
         turn = 2.0 * math.pi / rate.imag
         horizon = (found.horizon or math.inf) + begin
-        text = (f"Certified up to t = {horizon:.4g}: {groups}, and {who} rotates. The leading eigenvalues of V are a pair, "
-                f"{rate.real:.4g} ± {rate.imag:.4g} i, so a group of two tokens or more has no final leader: whoever leads "
-                f"changes, round the group once in {turn:.3g}.{apart} Beyond this horizon nothing is claimed.")
+        text = (
+            f"Certified up to t = {horizon:.4g}: {groups}, and {who} rotates. The leading"
+            f" eigenvalues of V are a pair, {rate.real:.4g} ± {rate.imag:.4g} i, so a group of two"
+            " tokens or more has no final leader: whoever leads changes, round the group once in"
+            f" {turn:.3g}.{apart} Beyond this horizon nothing is claimed."
+        )
     elif found.horizon is not None:
-        text = (f"Certified up to t = {found.horizon + begin:.4g}: {groups}.{apart} V has an eigenvalue of larger modulus than "
-                "the leading one, which may move offsets inside a group until they are seen. Beyond this horizon nothing is "
-                "claimed.")
+        text = (
+            f"Certified up to t = {found.horizon + begin:.4g}: {groups}.{apart} V has an eigenvalue"
+            " of larger modulus than the leading one, which may move offsets inside a group until"
+            " they are seen. Beyond this horizon nothing is claimed."
+        )
     else:
-        text = (f"Certified at t = {found.state.t + begin:.4g}: {groups}. Along a real growing direction z of {who} stays in its "
-                f"interval, whoever its tokens listen to in it.{apart} Who leads inside a group is open.")
-    return " ".join(one for one in (text, along, "Two perturbed replicas, computed otherwise, agree.") if one)
+        text = (
+            f"Certified at t = {found.state.t + begin:.4g}: {groups}. Along a real growing"
+            f" direction z of {who} stays in its interval, whoever its tokens listen to in"
+            f" it.{apart} Who leads inside a group is open."
+        )
+    return " ".join(
+        one for one in (text, along, "Two perturbed replicas, computed otherwise, agree.") if one
+    )
 
 
 def _certificate(reason: str, found: Found, error: float, allowance: Allowance) -> str:
     state, rate = found.state, found.state.reach.rates[leading(found.state.reach)]
     radii = errors(state, np.array([leading(state.reach)]), 0.0).max()
-    return "\n".join([
-        reason, "",
-        f"leading eigenvalue   {rate.real:.6g}" + (f" ± {rate.imag:.6g} i" if rate.imag else ""),
-        f"state certified      t = {state.t:.6g}, log of the largest coordinate {state.log_size:.4g}",
-        f"groups               {', '.join(str(int(size)) for size in np.bincount(state.group))} different tokens",
-        f"width of a group     {radii:.2g} along the leading direction",
-        f"horizon              {'none: it holds for ever' if found.horizon is None else f'{found.horizon:.6g}'}",
-        f"error of the points  {error:.2g}",
-        "grade                group",
-    ])
-
-
+    return "\n".join(
+        [
+            reason,
+            "",
+            f"leading eigenvalue   {rate.real:.6g}"
+            + (f" ± {rate.imag:.6g} i" if rate.imag else ""),
+            (
+                f"state certified      t = {state.t:.6g}, log of the largest coordinate"
+                f" {state.log_size:.4g}"
+            ),
+            (
+                "groups              "
+                f" {', '.join(str(int(size)) for size in np.bincount(state.group))} different"
+                " tokens"
+            ),
+            f"width of a group     {radii:.2g} along the leading direction",
+            (
+                "horizon             "
+                f" {'none: it holds for ever' if found.horizon is None else f'{found.horizon:.6g}'}"
+            ),
+            f"error of the points  {error:.2g}",
+            "grade                group",
+        ]
+    )

@@ -1,6 +1,7 @@
 """The certificate for groups: where tokens end together, whoever leads among them.
 
-Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an eigenvector of V, of rate lambda.
+Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an
+eigenvector of V, of rate lambda.
 
     lambda > 0 real:         the interval of e^{-lambda t} u over the group shrinks, for ever
     any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s}
@@ -42,13 +43,15 @@ HALVINGS = 30
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Tokens at a time t in the coordinates u of the eigenvectors of S, with a partition into groups. Plain arrays."""
+    """Tokens at a time t in the coordinates u of the eigenvectors of S, with a partition into
+    groups. Plain arrays.
+    """
 
     reach: Reach
     t: float
-    u: np.ndarray               # (n, r) complex
-    group: np.ndarray           # (n,) numbered from 0
-    tolerance: float            # relative error of u
+    u: np.ndarray  # (n, r) complex
+    group: np.ndarray  # (n,) numbered from 0
+    tolerance: float  # relative error of u
     log_size: float
 
     @property
@@ -64,9 +67,16 @@ class State:
     @property
     def _discs(self) -> tuple[np.ndarray, np.ndarray]:
         members = [self.u[self.group == g] for g in range(int(self.group.max()) + 1)]
-        centres = np.array([((one.real.max(axis=0) + one.real.min(axis=0)) / 2.0)
-                            + 1j * ((one.imag.max(axis=0) + one.imag.min(axis=0)) / 2.0) for one in members])
-        radii = np.array([np.abs(one - centre).max(axis=0) for one, centre in zip(members, centres, strict=True)])
+        centres = np.array(
+            [
+                ((one.real.max(axis=0) + one.real.min(axis=0)) / 2.0)
+                + 1j * ((one.imag.max(axis=0) + one.imag.min(axis=0)) / 2.0)
+                for one in members
+            ]
+        )
+        radii = np.array(
+            [np.abs(one - centre).max(axis=0) for one, centre in zip(members, centres, strict=True)]
+        )
         return centres, SAFETY * radii
 
 
@@ -76,16 +86,25 @@ def state_of(flow: MergedFlow, group: np.ndarray | None = None) -> State:
     left = flow.reach.left
     # offsets are transformed by themselves: beside large centres they would lose their digits
     u = (centres @ left.T)[flow.group] + flow.apart() @ left.T
-    return State(flow.reach, flow.t, u, flow.components() if group is None else group, 10.0 * flow.rtol, flow.log_size)
+    return State(
+        flow.reach,
+        flow.t,
+        u,
+        flow.components() if group is None else group,
+        10.0 * flow.rtol,
+        flow.log_size,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What is certified of a state: along `coordinates` (numbers of rates, of a pair the first) points and errors; until when."""
+    """What is certified of a state: along `coordinates` (numbers of rates, of a pair the first)
+    points and errors; until when.
+    """
 
     state: State
     coordinates: np.ndarray
-    horizon: float | None       # None: for ever
+    horizon: float | None  # None: for ever
 
     @property
     def is_turning(self) -> bool:
@@ -100,7 +119,9 @@ def leading(reach: Reach) -> int:
 
 
 def columns(reach: Reach, coordinates: np.ndarray) -> np.ndarray:
-    """The real eigenvectors of V along these coordinates, of length 1 at most, (d, k): a pair has two."""
+    """The real eigenvectors of V along these coordinates, of length 1 at most, (d, k): a pair has
+    two.
+    """
     found = []
     for a in coordinates:
         vector = reach.B @ reach.right[:, a] / reach.rates[a]
@@ -125,24 +146,38 @@ def real_points(reach: Reach, u: np.ndarray, coordinates: np.ndarray, t: float) 
     for a in coordinates:
         w = u[..., a] * np.exp(-reach.rates[a] * t)
         found += [w.real] if reach.rates[a].imag == 0.0 else [2.0 * w.real, -2.0 * w.imag]
-    return np.stack(found, axis=-1) * _lengths(reach, coordinates) if found else np.zeros((*u.shape[:-1], 0))
+    return (
+        np.stack(found, axis=-1) * _lengths(reach, coordinates)
+        if found
+        else np.zeros((*u.shape[:-1], 0))
+    )
 
 
 def errors(state: State, coordinates: np.ndarray, s: float) -> np.ndarray:
-    """How far z may be from the middle of its group up to a time s later, along `columns`, (k,). s infinite: for ever."""
+    """How far z may be from the middle of its group up to a time s later, along `columns`, (k,). s
+    infinite: for ever.
+    """
     reach, found = state.reach, []
     radii = state.radii.max(axis=0)
     for a in coordinates:
         rate = reach.rates[a]
         excess = abs(rate) - rate.real
-        grown = 1.0 if excess == 0.0 else math.exp(min(excess * s, 700.0)) if math.isfinite(s) else math.inf
+        grown = (
+            1.0
+            if excess == 0.0
+            else math.exp(min(excess * s, 700.0))
+            if math.isfinite(s)
+            else math.inf
+        )
         size = radii[a] * math.exp(-rate.real * state.t) * grown
         found += [size] if rate.imag == 0.0 else [2.0 * size, 2.0 * size]
     return np.array(found) * _lengths(reach, coordinates)
 
 
 def certify(state: State) -> Found | None:
-    """What holds from this state on; None where the leading coordinate is not resolved, or groups are not kept apart."""
+    """What holds from this state on; None where the leading coordinate is not resolved, or groups
+    are not kept apart.
+    """
     reach = state.reach
     lead = leading(reach)
     fastest = float(reach.rates[lead].real)
@@ -157,9 +192,16 @@ def certify(state: State) -> Found | None:
     span = _kept_apart(state, longest) if state.group.max() > 0 else longest
     if span is None or span * fastest < LEAST_HORIZON:
         return None
-    growing = np.array([a for a in np.lexsort((-reach.rates.imag, -reach.rates.real))
-                        if reach.rates[a].real > 1e-9 * reach.clock and reach.rates[a].imag >= 0.0])
-    kept = [a for a in growing if errors(state, np.array([a]), span).max() <= allowed * (1.0 + 1e-9)]
+    growing = np.array(
+        [
+            a
+            for a in np.lexsort((-reach.rates.imag, -reach.rates.real))
+            if reach.rates[a].real > 1e-9 * reach.clock and reach.rates[a].imag >= 0.0
+        ]
+    )
+    kept = [
+        a for a in growing if errors(state, np.array([a]), span).max() <= allowed * (1.0 + 1e-9)
+    ]
     if lead not in kept:
         return None
     return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
@@ -172,12 +214,15 @@ def _allowed(state: State) -> float:
 
 
 def is_narrow(state: State) -> bool:
-    """Whether the groups are resolved along the leading coordinate now; for how long is another question."""
+    """Whether the groups are resolved along the leading coordinate now; for how long is another
+    question.
+    """
     return bool(errors(state, np.array([leading(state.reach)]), 0.0).max() < _allowed(state))
 
 
 def shortened(found: Found, room: float) -> Found | None:
-    """The same with a horizon up to which the leading error stays below `room`; None if that is too near.
+    """The same with a horizon up to which the leading error stays below `room`; None if that is too
+    near.
 
     What held up to a later horizon holds up to an earlier one.
     """
@@ -188,11 +233,17 @@ def shortened(found: Found, room: float) -> Found | None:
     if found.horizon is None or rate.imag == 0.0 or at_once == 0.0:
         return found
     span = min(found.horizon - state.t, math.log(room / at_once) / float(abs(rate) - rate.real))
-    return replace(found, horizon=float(state.t + span)) if span * float(rate.real) >= LEAST_HORIZON else None
+    return (
+        replace(found, horizon=float(state.t + span))
+        if span * float(rate.real) >= LEAST_HORIZON
+        else None
+    )
 
 
 def _kept_apart(state: State, longest: float) -> float | None:
-    """The longest time up to `longest` for which no row is shown to listen to another group; None if not even at once."""
+    """The longest time up to `longest` for which no row is shown to listen to another group; None
+    if not even at once.
+    """
     gaps = _Gaps(state)
     if not gaps.is_sound:
         return None
@@ -212,7 +263,9 @@ def _kept_apart(state: State, longest: float) -> float | None:
 
 
 class _Gaps:
-    """Abel's test for x_i^T M (x_i - x_k) of all i and k in different groups, centres exact and offsets in discs."""
+    """Abel's test for x_i^T M (x_i - x_k) of all i and k in different groups, centres exact and
+    offsets in discs.
+    """
 
     def __init__(self, state: State):
         reach, self.state = state.reach, state
@@ -224,7 +277,10 @@ class _Gaps:
         inverse = np.where(moves, 1.0 / np.where(moves, rates, 1.0), 0.0)
         self.rates = rates[moves]
         right = reach.right * inverse
-        self.q, self.k = (reach.QB @ right)[:, moves], (reach.KB @ right)[:, moves]     # Q, K of the eigenvectors, per u
+        self.q, self.k = (
+            (reach.QB @ right)[:, moves],
+            (reach.KB @ right)[:, moves],
+        )  # Q, K of the eigenvectors, per u
         start = reach.c0 @ reach.left.T
         self.fixed_q = reach.q0 - ((start * moves) @ (reach.QB @ right).T).real
         self.fixed_k = reach.k0 - ((start * moves) @ (reach.KB @ right).T).real
@@ -233,7 +289,11 @@ class _Gaps:
         self.centres, self.radii = state.centres[:, moves], (state.radii + blur)[:, moves]
         self.mu = 0.5 * self.fastest
         counts = float(np.exp(reach.bonus).sum())
-        self.margin = max(LEAST_MARGIN, 4.0 * reach.clock / self.mu) + math.log(max(counts, 2.0)) + max(state.log_size, 0.0)
+        self.margin = (
+            max(LEAST_MARGIN, 4.0 * reach.clock / self.mu)
+            + math.log(max(counts, 2.0))
+            + max(state.log_size, 0.0)
+        )
 
     def hold(self, s: float) -> bool:
         """Whether all gaps stay above the margin up to s."""
@@ -246,7 +306,7 @@ class _Gaps:
             with np.errstate(over="ignore"):
                 inflated = self.radii * np.exp(np.minimum(excess * s, 600.0))
         widest = np.minimum(np.abs(self.rates), self.fastest)
-        with np.errstate(over="ignore", invalid="ignore"):         # what is infinite is not shown to hold
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is not shown to hold
             return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
 
     def _row(self, i: int, radii: np.ndarray, widest: np.ndarray) -> bool:
@@ -257,7 +317,7 @@ class _Gaps:
             others = others[others < i]
         if not others.size:
             return True
-        product = self.q.T @ self.k                                                     # (r, r)
+        product = self.q.T @ self.k  # (r, r)
         own, real = self.centres[g], self.rates.real
         low, terms = [], []
         for k in others:
@@ -274,23 +334,40 @@ class _Gaps:
                 -np.abs(own)[:, None] * size * both[None, :],
                 -radii[g][:, None] * size * np.abs(apart)[None, :],
                 -radii[g][:, None] * size * both[None, :],
-                _low(own * to_fixed, self.rates), -radii[g] * np.abs(to_fixed),
-                _low(from_fixed * apart, self.rates), -np.abs(from_fixed) * both,
-                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]),
+                _low(own * to_fixed, self.rates),
+                -radii[g] * np.abs(to_fixed),
+                _low(from_fixed * apart, self.rates),
+                -np.abs(from_fixed) * both,
+                np.array(
+                    [constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]
+                ),
                 np.array([-self.margin]),
             ]
             terms = [
-                real[:, None] + real[None, :], real[:, None] + widest[None, :], widest[:, None] + real[None, :],
-                widest[:, None] + widest[None, :], real, widest, real, widest, np.zeros(1), np.array([self.mu]),
+                real[:, None] + real[None, :],
+                real[:, None] + widest[None, :],
+                widest[:, None] + real[None, :],
+                widest[:, None] + widest[None, :],
+                real,
+                widest,
+                real,
+                widest,
+                np.zeros(1),
+                np.array([self.mu]),
             ]
-            if not _abel(np.concatenate([one.ravel() for one in low]), np.concatenate([one.ravel() for one in terms])):
+            if not _abel(
+                np.concatenate([one.ravel() for one in low]),
+                np.concatenate([one.ravel() for one in terms]),
+            ):
                 return False
         return True
 
 
 def _low(values: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Lower bounds of the factors of e^{Re rate s}."""
-    return np.where(rates.imag != 0.0, -np.abs(values), values.real) - ROUNDING * 100.0 * np.abs(values)
+    return np.where(rates.imag != 0.0, -np.abs(values), values.real) - ROUNDING * 100.0 * np.abs(
+        values
+    )
 
 
 def _abel(values: np.ndarray, exponents: np.ndarray) -> bool:

@@ -36,8 +36,8 @@ from attnlab.types import Dynamics, Limit
 MOST_COORDINATES = 128
 UP = 1.0 + 1e-9
 NEEDS = (
-    "On the sphere limits are computed for V = c I, c > 0, and for one head whose V has a simple, real and positive "
-    "eigenvalue that is larger than the modulus of all others"
+    "On the sphere limits are computed for V = c I, c > 0, and for one head whose V has a simple,"
+    " real and positive eigenvalue that is larger than the modulus of all others"
 )
 TOGETHER = 1e-9
 """Tokens that are this near to the end are there."""
@@ -108,7 +108,8 @@ def find_dominant(V: np.ndarray) -> Dominant:
     low, others = (float(T[0, 0]) - float(off[0, 0]) - row) / UP, (norm + column) * UP
     if not low > others or not low > norm:
         raise Refused(
-            f"{NEEDS}. Here it is {float(T[0, 0]):.6g}, and another has a modulus of up to {others:.6g}."
+            f"{NEEDS}. Here it is {float(T[0, 0]):.6g}, and another has a modulus of up to"
+            f" {others:.6g}."
         )
     length = float(np.linalg.norm(X[:, 0]))
     moved = float(np.sqrt((X[:, 1:] ** 2).sum())) * column / (low - norm) * UP
@@ -175,9 +176,10 @@ def half_space_limit(
     lowest = float(np.abs(height).min()) / float(np.linalg.norm(dominant.inverse[0]))
     where = "The first tokens" if not pieces else f"At t = {decided[0]:.4g} the tokens"
     reason = (
-        f"Certified: {where} lie on one side of the hyperplane in which V has its other eigenvectors, {lowest:.2g} from it "
-        f"at least. V has the simple dominant eigenvalue {dominant.low:.4g}, and all others are at most {dominant.others:.4g}. "
-        "So all tokens converge to its eigenvector, whatever they attend to. On the sphere nobody leads."
+        f"Certified: {where} lie on one side of the hyperplane in which V has its other"
+        f" eigenvectors, {lowest:.2g} from it at least. V has the simple dominant eigenvalue"
+        f" {dominant.low:.4g}, and all others are at most {dominant.others:.4g}. So all tokens"
+        " converge to its eigenvector, whatever they attend to. On the sphere nobody leads."
     )
     values = {
         "basis": dominant.basis,
@@ -218,8 +220,9 @@ def _find_side(dominant: Dominant, tokens: SphereTokens) -> tuple[int, list[floa
         if (1.0 - np.abs(tokens.x @ dominant.point)).max() < 0.5 * TOGETHER**2 + 1e-14:
             raise Open(
                 "two sides",
-                "the tokens have settled on both sides, at the eigenvector of the dominant eigenvalue and "
-                "opposite to it; the lemma is about one side, and such a state may last for ever or not",
+                "the tokens have settled on both sides, at the eigenvector of the dominant"
+                " eigenvalue and opposite to it; the lemma is about one side, and such a state may"
+                " last for ever or not",
             )
         if (tokens.t - tokens.begin) * dominant.low > LAST_END:
             raise Open(

@@ -1,7 +1,8 @@
-"""Residual layers after the hand-over: the frozen map is iterated layer by layer; there are no events to be located.
+"""Residual layers after the hand-over: the frozen map is iterated layer by layer; there are no
+events to be located.
 
-A row that changes its leader does so between two layers. In the rare case that a layer falls on the change itself, where the
-row divides its attention, the answer is undecided.
+A row that changes its leader does so between two layers. In the rare case that a layer falls on the
+change itself, where the row divides its attention, the answer is undecided.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from attnlab.limits.settings import BOOLEAN_GAP, LARGEST_GROWTH
 def follow_layers(
     frozen: Frozen, certificate: Certificate, allowance: Allowance, times: np.ndarray
 ) -> tuple[list[Switch], dict[int, np.ndarray]]:
-    """Iterate until the certificate passes; the changes of leader, and z at the times that are layers. Or Undecidable."""
+    """Iterate until the certificate passes; the changes of leader, and z at the times that are
+    layers. Or Undecidable.
+    """
     problem, dt = frozen.problem, frozen.problem.dynamics.dt
     assert dt is not None
     events: list[Switch] = []
@@ -26,7 +29,9 @@ def follow_layers(
     first = 0
     while True:
         _let_rows_choose(frozen, events)
-        allowance.spend(EVENT + frozen.n + price_of_evaluation(frozen.n, len(problem.rates), is_extended=True))
+        allowance.spend(
+            EVENT + frozen.n + price_of_evaluation(frozen.n, len(problem.rates), is_extended=True)
+        )
         for number in np.flatnonzero(np.abs(times - frozen.t) < 1e-9 * dt):
             path[int(number)] = frozen.rescaled()[0]
         if frozen.is_idempotent:
@@ -48,7 +53,9 @@ def _let_rows_choose(frozen: Frozen, events: list[Switch]) -> None:
     chosen = frozen.leader.copy()
     for i in np.flatnonzero(frozen.is_alive):
         with np.errstate(over="ignore", invalid="ignore"):
-            gap = np.ldexp((frozen.apart_from(int(frozen.leader[i])) @ query[i]).real, 2 * frozen.shift)
+            gap = np.ldexp(
+                (frozen.apart_from(int(frozen.leader[i])) @ query[i]).real, 2 * frozen.shift
+            )
         gap = gap + frozen.bonus[frozen.leader[i]] - frozen.bonus
         gap[frozen.leader[i]] = 0.0
         if is_causal:

@@ -1,11 +1,14 @@
-"""The softmax flow of tokens that merge, for any V = B C, in the coordinates that the head can reach.
+"""The softmax flow of tokens that merge, for any V = B C, in the coordinates that the head can
+reach.
 
     x_i = x_i(0) + B y_i,      y_i' = sum_j P_ij C x_j,      S = C B
 
-These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no eigenbasis of V is formed, only
-that of S. Tokens are counted from the reference of their group, which moves like x' = V x, in closed form. So offsets in a merged
-group rest between changes of leader, and no large numbers are subtracted inside it. Slides and changes of leader are stiff: an
-explicit method goes first, and an implicit one with the exact Jacobian takes over where that needs too many steps.
+These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no
+eigenbasis of V is formed, only that of S. Tokens are counted from the reference of their group,
+which moves like x' = V x, in closed form. So offsets in a merged group rest between changes of
+leader, and no large numbers are subtracted inside it. Slides and changes of leader are stiff: an
+explicit method goes first, and an implicit one with the exact Jacobian takes over where that needs
+too many steps.
 """
 
 from __future__ import annotations
@@ -29,13 +32,19 @@ MOST_CANCELLED = 1e5
 """Products of factors that are smaller than their terms by more than this lose too many digits."""
 
 MOST_STEPS = 400
-"""Explicit steps in one piece of `advance`: more, and the flow is taken as stiff. One costs a tenth of an implicit one."""
+"""Explicit steps in one piece of `advance`: more, and the flow is taken as stiff. One costs a tenth
+of an implicit one.
+"""
 
 MANY_STEPS = 40
-"""Implicit steps in one piece: more of them, and accuracy sets their length, so the next piece starts with explicit ones."""
+"""Implicit steps in one piece: more of them, and accuracy sets their length, so the next piece
+starts with explicit ones.
+"""
 
 PATIENCE = 4
-"""By which MANY_STEPS grows each time explicit steps came less than half of the way that they were tried for."""
+"""By which MANY_STEPS grows each time explicit steps came less than half of the way that they were
+tried for.
+"""
 
 ALONE = 45.0
 """Weights below e^-45 of a row's largest do not make tokens one group."""
@@ -53,20 +62,22 @@ class Stuck(Exception):
 class Reach:
     """A head in the coordinates c = C x, for the different tokens of one start."""
 
-    q0: np.ndarray              # (n, k) beta Q x(0)
-    k0: np.ndarray              # (n, k) K x(0)
-    c0: np.ndarray              # (n, r) C x(0)
-    QB: np.ndarray              # (k, r)
-    KB: np.ndarray              # (k, r)
-    S: np.ndarray               # (r, r)
-    rates: np.ndarray           # (r,) complex: eigenvalues of S, pairs next to each other, the positive imaginary part first
-    right: np.ndarray           # (r, r) complex: S = right diag(rates) left
+    q0: np.ndarray  # (n, k) beta Q x(0)
+    k0: np.ndarray  # (n, k) K x(0)
+    c0: np.ndarray  # (n, r) C x(0)
+    QB: np.ndarray  # (k, r)
+    KB: np.ndarray  # (k, r)
+    S: np.ndarray  # (r, r)
+    rates: (
+        np.ndarray
+    )  # (r,) complex: eigenvalues of S, pairs next to each other, the positive imaginary part first
+    right: np.ndarray  # (r, r) complex: S = right diag(rates) left
     left: np.ndarray
     condition: float
-    bonus: np.ndarray           # (n,) ln of how many equal tokens each stands for
+    bonus: np.ndarray  # (n,) ln of how many equal tokens each stands for
     is_causal: bool
-    B: np.ndarray               # (d, r)
-    C: np.ndarray               # (r, d)
+    B: np.ndarray  # (d, r)
+    C: np.ndarray  # (r, d)
 
     @property
     def n(self) -> int:
@@ -108,20 +119,39 @@ def make_reach(dynamics: Dynamics, x0: np.ndarray, same_as: np.ndarray) -> Reach
             )
     rates, right = np.linalg.eig(S)
     rates, right = rates.astype(complex), right.astype(complex)
-    for a in np.flatnonzero(rates.imag > 0.0):              # conjugates exactly, in neighbouring columns
+    for a in np.flatnonzero(rates.imag > 0.0):  # conjugates exactly, in neighbouring columns
         rates[a + 1], right[:, a + 1] = rates[a].conjugate(), right[:, a].conjugate()
     condition = float(np.linalg.cond(right))
     if not condition < LARGEST_CONDITION:
-        raise Refused(f"V has no well-conditioned basis of eigenvectors: in the directions that it writes, their condition is "
-                      f"{condition:.2g}, and groups are certified up to {LARGEST_CONDITION:g}.")
+        raise Refused(
+            "V has no well-conditioned basis of eigenvectors: in the directions that it writes,"
+            f" their condition is {condition:.2g}, and groups are certified up to"
+            f" {LARGEST_CONDITION:g}."
+        )
     x = x0[tokens]
-    return Reach(x @ Q.T, x @ K.T, x @ C.T, Q @ B, K @ B, S, rates, right, np.linalg.inv(right), condition,
-                 np.log(counts), dynamics.mask.is_causal, B, C)
+    return Reach(
+        x @ Q.T,
+        x @ K.T,
+        x @ C.T,
+        Q @ B,
+        K @ B,
+        S,
+        rates,
+        right,
+        np.linalg.inv(right),
+        condition,
+        np.log(counts),
+        dynamics.mask.is_causal,
+        B,
+        C,
+    )
 
 
 @dataclass(eq=False)
 class MergedFlow:
-    """The tokens at time t: y_i = Y_group + offset_i, counted from x(0) of the token `first` of the group."""
+    """The tokens at time t: y_i = Y_group + offset_i, counted from x(0) of the token `first` of the
+    group.
+    """
 
     reach: Reach
     rtol: float
@@ -129,11 +159,11 @@ class MergedFlow:
     t: float = 0.0
     is_stiff: bool = False
     steps: int = 0
-    many: int = MANY_STEPS                      # implicit steps in a piece, after which explicit ones are tried again
-    group: np.ndarray = field(init=False)       # (n,) numbered from 0
-    first: np.ndarray = field(init=False)       # (groups,) the token from which a group is counted
-    Y: np.ndarray = field(init=False)           # (groups, r)
-    offset: np.ndarray = field(init=False)      # (n, r)
+    many: int = MANY_STEPS  # implicit steps in a piece, after which explicit ones are tried again
+    group: np.ndarray = field(init=False)  # (n,) numbered from 0
+    first: np.ndarray = field(init=False)  # (groups,) the token from which a group is counted
+    Y: np.ndarray = field(init=False)  # (groups, r)
+    offset: np.ndarray = field(init=False)  # (n, r)
     step: float = 0.0
 
     def __post_init__(self) -> None:
@@ -164,7 +194,9 @@ class MergedFlow:
         return _System(self)(self.offset)[0]
 
     def components(self) -> np.ndarray:
-        """(n,) the number of the connected component of each token, where a row listens to more than one."""
+        """(n,) the number of the connected component of each token, where a row listens to more
+        than one.
+        """
         logits = self.logits()
         listens = logits > -ALONE
         listens |= listens.T
@@ -185,8 +217,12 @@ class MergedFlow:
         P /= P.sum(axis=1, keepdims=True)
         group = self.components()
         y = self.Y[self.group]
-        first = np.array([members[np.argmax(P[np.ix_(members, members)].sum(axis=0))]
-                          for members in (np.flatnonzero(group == g) for g in range(group.max() + 1))])
+        first = np.array(
+            [
+                members[np.argmax(P[np.ix_(members, members)].sum(axis=0))]
+                for members in (np.flatnonzero(group == g) for g in range(group.max() + 1))
+            ]
+        )
         base = first[group]
         # y_i - y_base: inside an old group from the offsets alone
         same = (self.group == self.group[base])[:, None]
@@ -206,17 +242,24 @@ class MergedFlow:
         reach, n = self.reach, self.reach.n
         r = reach.c0.shape[1]
         whole = float(np.abs(self.Y).max())
-        extent = max(float(np.abs(self.offset).max()),
-                     float(np.abs(self.apart()).max()) / max(float(np.linalg.norm(reach.S, 2)), 1e-300), 1e-300)
+        extent = max(
+            float(np.abs(self.offset).max()),
+            float(np.abs(self.apart()).max()) / max(float(np.linalg.norm(reach.S, 2)), 1e-300),
+            1e-300,
+        )
         solver: Any
         if self.is_stiff:
-            rtol = max(self.rtol, min(STIFF_ERROR * self.rtol * max(whole, extent) / extent, STIFF_RTOL))
+            rtol = max(
+                self.rtol, min(STIFF_ERROR * self.rtol * max(whole, extent) / extent, STIFF_RTOL)
+            )
             solver = StiffSteps(_System(self), self.offset, duration, rtol * extent, self.step)
         else:
             solver = self._explicit(duration, self.rtol * extent)
         taken, price, evaluated = 0, n * (n + 2.0) * (r + 8.0) / TERMS + 2.0, 0
         while solver.status not in ("finished", "failed"):
-            with np.errstate(over="ignore", invalid="ignore"):      # a step that is too long is tried again, shorter
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # a step that is too long is tried again, shorter
                 solver.step()
             taken += 1
             self.steps += 1
@@ -226,7 +269,7 @@ class MergedFlow:
             if self.allowance.is_over:
                 raise Stuck(self.allowance.ended_by)
             if not self.is_stiff and taken > MOST_STEPS:
-                break                                       # what was reached stays
+                break  # what was reached stays
         if solver.status == "failed":
             raise Stuck("stalled")
         s = float(solver.t)
@@ -255,12 +298,21 @@ class MergedFlow:
         def velocity(s: float, y: np.ndarray) -> np.ndarray:
             return system.velocity(s, y.reshape(shape)).ravel()
 
-        return DOP853(velocity, 0.0, self.offset.ravel(), duration, rtol=self.rtol, atol=atol,
-                      first_step=min(self.step, duration) if self.step > 0.0 else None)
+        return DOP853(
+            velocity,
+            0.0,
+            self.offset.ravel(),
+            duration,
+            rtol=self.rtol,
+            atol=atol,
+            first_step=min(self.step, duration) if self.step > 0.0 else None,
+        )
 
 
 STIFF_ERROR, STIFF_RTOL = 1e2, 1e-6
-"""Once the flow is stiff, offsets may be off by this many tolerances of the tokens, and by this part of themselves."""
+"""Once the flow is stiff, offsets may be off by this many tolerances of the tokens, and by this
+part of themselves.
+"""
 
 
 MOST_KEPT = 8
@@ -290,11 +342,17 @@ class _System:
             if len(self.moved) >= MOST_KEPT:
                 self.moved.clear()
             power, step = self.reach.after(self.centres, s)
-            self.moved[s] = (power, self.queries + step @ self.reach.QB.T, self.keys + step @ self.reach.KB.T)
+            self.moved[s] = (
+                power,
+                self.queries + step @ self.reach.QB.T,
+                self.keys + step @ self.reach.KB.T,
+            )
         return self.moved[s]
 
     def __call__(self, y: np.ndarray, s: float = 0.0) -> tuple[np.ndarray, ...]:
-        """(scores, each row from its largest, C and K from the own reference, Q, and C and K of references)."""
+        """(scores, each row from its largest, C and K from the own reference, Q, and C and K of
+        references).
+        """
         reach = self.reach
         centres, queries, keys = self._references(s)
         c, k = self.c_fixed + y @ reach.S.T, self.k_fixed + y @ reach.KB.T
@@ -302,7 +360,9 @@ class _System:
         scores = q @ k.T + reach.bonus
         if not self.is_one:
             far = q @ keys.T
-            scores = scores + np.where(self.same, 0.0, far[:, self.group] - far[np.arange(len(q)), self.group][:, None])
+            scores = scores + np.where(
+                self.same, 0.0, far[:, self.group] - far[np.arange(len(q)), self.group][:, None]
+            )
         if self.hidden is not None:
             scores = np.where(self.hidden, HIDDEN, scores)
         return scores - scores.max(axis=1, keepdims=True), c, k, q, centres, keys
@@ -316,7 +376,11 @@ class _System:
         if not self.is_one:
             share = np.where(self.same, 0.0, P)
             if share.any():
-                out = out + share @ centres[self.group] - share.sum(axis=1)[:, None] * centres[self.group]
+                out = (
+                    out
+                    + share @ centres[self.group]
+                    - share.sum(axis=1)[:, None] * centres[self.group]
+                )
         return out
 
     def offsets(self, now: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -329,16 +393,26 @@ class _System:
         return np.asarray(out + far)
 
     def linear_velocity(self, now: tuple[np.ndarray, ...], own: np.ndarray) -> np.ndarray:
-        """The velocity with softmax linear around the scores `own` (n, n), each row from its largest."""
+        """The velocity with softmax linear around the scores `own` (n, n), each row from its
+        largest.
+        """
         P = np.exp(own)
         P /= P.sum(axis=1, keepdims=True)
         difference = np.where(P > 0.0, now[0] - own, 0.0)
         difference -= (P * difference).sum(axis=1, keepdims=True)
         shares = P * (1.0 + difference)
-        return shares @ now[1] if self.is_one else np.einsum("ij,ijr->ir", shares, self.offsets(now))
+        return (
+            shares @ now[1] if self.is_one else np.einsum("ij,ijr->ir", shares, self.offsets(now))
+        )
 
-    def slopes(self, y: np.ndarray, s: float, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The derivatives of the scores of rows at `seen` by y of the one seen, and by y of the row, (m, r)."""
+    def slopes(
+        self, y: np.ndarray, s: float, rows: np.ndarray, seen: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The derivatives of the scores of rows at `seen` by y of the one seen, and by y of the
+        row, (m, r).
+        """
         _, _, k, q, _, keys = self(y, s)
-        far = np.where(self.same[rows, seen], 0.0, 1.0)[:, None] * (keys[self.group[seen]] - keys[self.group[rows]])
+        far = np.where(self.same[rows, seen], 0.0, 1.0)[:, None] * (
+            keys[self.group[seen]] - keys[self.group[rows]]
+        )
         return q[rows] @ self.reach.KB, (k[seen] + far) @ self.reach.QB

@@ -1,8 +1,10 @@
-"""The equation in the form that its limit is computed in: one head, eigen-coordinates of V, scores with beta inside.
+"""The equation in the form that its limit is computed in: one head, eigen-coordinates of V, scores
+with beta inside.
 
     c_i' = rates * sum_j P_ij c_j,      P_ij = softmax_j( c_i^T M c_j )
 
-Residual layers are the same with rates = log(1 + dt lambda) / dt. What is not of this form is refused with the reason.
+Residual layers are the same with rates = log(1 + dt lambda) / dt. What is not of this form is
+refused with the reason.
 """
 
 from __future__ import annotations
@@ -21,34 +23,42 @@ from attnlab.types import Dynamics, Weights
 
 EPSILON = 2.0**-52
 SAME_RATE = 1e-11
-"""Exponents closer than this, relative to the largest rate, are merged where eigenvalues had to be computed, and that is said."""
+"""Exponents closer than this, relative to the largest rate, are merged where eigenvalues had to be
+computed, and that is said.
+"""
 
 SAME_EXACT_RATE = 1e-15
-"""The same where V is diagonal, and its eigenvalues are exact: sums of them are rounded, no more."""
+"""The same where V is diagonal, and its eigenvalues are exact: sums of them are rounded, no
+more.
+"""
 
 
 class Refused(Exception):
-    """The limit of this equation is not within reach; the message says why, and what can be done instead."""
+    """The limit of this equation is not within reach; the message says why, and what can be done
+    instead.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What the integrator, the frozen flow and the certificate need to know."""
 
-    dynamics: Dynamics              # as given
-    coordinates: Coordinates        # what the integrator runs: real eigen-coordinates y, x = basis y
-    rates: np.ndarray               # (d,), complex where eigenvalues come in pairs: of the coordinates c
-    M: np.ndarray                   # (d, d) in the coordinates c
-    from_real: np.ndarray | None    # (d, d) complex with c = from_real y; None: c = y
-    is_unstable: np.ndarray         # (d,) of both y and c: growing coordinates, which span F
-    same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
-    M_error: np.ndarray             # (d, d): what rounding may have done to M
-    condition: float                # of the eigenvectors, cond(basis)
+    dynamics: Dynamics  # as given
+    coordinates: Coordinates  # what the integrator runs: real eigen-coordinates y, x = basis y
+    rates: np.ndarray  # (d,), complex where eigenvalues come in pairs: of the coordinates c
+    M: np.ndarray  # (d, d) in the coordinates c
+    from_real: np.ndarray | None  # (d, d) complex with c = from_real y; None: c = y
+    is_unstable: np.ndarray  # (d,) of both y and c: growing coordinates, which span F
+    same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
+    M_error: np.ndarray  # (d, d): what rounding may have done to M
+    condition: float  # of the eigenvectors, cond(basis)
     has_cleaned_rate: bool = False  # whether an eigenvalue that is almost 0 was set to 0
 
     @property
     def is_exact(self) -> bool:
-        """Whether the user's coordinates are eigen-coordinates: nothing was computed, nothing rounded."""
+        """Whether the user's coordinates are eigen-coordinates: nothing was computed, nothing
+        rounded.
+        """
         assert self.coordinates.basis is not None
         return bool(np.array_equal(self.coordinates.basis, np.eye(len(self.rates))))
 
@@ -58,7 +68,9 @@ class Problem:
         return (SAME_EXACT_RATE if self.is_exact else SAME_RATE) * self.clock
 
     def noise(self, x: np.ndarray) -> np.ndarray:
-        """What rounding may have done to the eigen-coordinates y of tokens x (n, d): (d,), 0 where they are x itself."""
+        """What rounding may have done to the eigen-coordinates y of tokens x (n, d): (d,), 0 where
+        they are x itself.
+        """
         assert self.coordinates.inverse is not None and self.coordinates.basis is not None
         if self.is_exact:
             return np.zeros(x.shape[1])
@@ -96,7 +108,9 @@ class Problem:
 
     @property
     def is_turning(self) -> bool:
-        """Whether the leading eigenvalues are a pair: then a group of two tokens has no final leader."""
+        """Whether the leading eigenvalues are a pair: then a group of two tokens has no final
+        leader.
+        """
         return bool(self.rates[np.lexsort((-self.rates.imag, -self.rates.real))[0]].imag != 0.0)
 
     @property
@@ -114,7 +128,6 @@ class Problem:
     def clock(self) -> float:
         """The rate that sets the length of looks ahead: the largest |rate|."""
         return float(np.abs(self.rates).max())
-
 
     @property
     def notes(self) -> list[str]:
@@ -142,7 +155,11 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
 
 def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray) -> Problem:
     """The Problem of an equation with one head in these eigen-coordinates, or Refused."""
-    assert coordinates.basis is not None and coordinates.growth is not None and coordinates.turn is not None
+    assert (
+        coordinates.basis is not None
+        and coordinates.growth is not None
+        and coordinates.turn is not None
+    )
     condition = float(np.linalg.cond(coordinates.basis))
     growth, turn = _cleaned(coordinates, dynamics.weights, condition), coordinates.turn
     has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
@@ -154,11 +171,17 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
     rates: np.ndarray = growth + 0j
     from_real = None
     for row in np.flatnonzero(turn):
-        rates[row], rates[row + 1] = complex(growth[row], turn[row]), complex(growth[row], -turn[row])
+        rates[row], rates[row + 1] = (
+            complex(growth[row], turn[row]),
+            complex(growth[row], -turn[row]),
+        )
     if dynamics.dt is not None:
         factors = 1.0 + dynamics.dt * rates
         if (np.abs(factors) < 1e-12).any():
-            raise Refused("I + dt V is singular: a layer forgets a direction, and z = (I + dt V)^{-k} x does not exist.")
+            raise Refused(
+                "I + dt V is singular: a layer forgets a direction, and z = (I + dt V)^{-k} x does"
+                " not exist."
+            )
         rates = np.log(factors) / dynamics.dt
     is_unstable = rates.real > 0.0
     if turn.any():
@@ -169,20 +192,34 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
     elif not rates.imag.any():
         rates = rates.real.copy()
     else:
-        from_real = np.eye(len(M), dtype=complex)           # layers with 1 + dt lambda < 0: (-1)^k is an oscillation
+        from_real = np.eye(
+            len(M), dtype=complex
+        )  # layers with 1 + dt lambda < 0: (-1)^k is an oscillation
         M = M.astype(complex)
     return Problem(
-        dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, same_as,
-        np.ascontiguousarray(M_error), condition, has_cleaned_rate,
+        dynamics,
+        coordinates,
+        rates,
+        np.ascontiguousarray(M),
+        from_real,
+        is_unstable,
+        same_as,
+        np.ascontiguousarray(M_error),
+        condition,
+        has_cleaned_rate,
     )
 
 
 def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
-    """For each token the first one that is equal to it at all times, (n,). Equal tokens see the same, unless masked."""
+    """For each token the first one that is equal to it at all times, (n,). Equal tokens see the
+    same, unless masked.
+    """
     same_as = np.arange(len(x0))
     if dynamics.mask.is_causal:
         equal = (x0 == x0[0]).all(axis=1)
-        block = int(np.argmin(equal)) if not equal.all() else len(x0)       # only those before which nobody differs
+        block = (
+            int(np.argmin(equal)) if not equal.all() else len(x0)
+        )  # only those before which nobody differs
         same_as[:block] = 0
         return same_as
     _, first, inverse = np.unique(x0, axis=0, return_index=True, return_inverse=True)
@@ -192,10 +229,15 @@ def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
 def check_form(dynamics: Dynamics) -> None:
     """Refuse what no limit in R^d is computed for, whatever the heads."""
     if not dynamics.kernel.is_softmax:
-        raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".')
+        raise Refused(
+            f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".'
+        )
     check_axes(dynamics)
     if not dynamics.feedforward.is_none:
-        raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
+        raise Refused(
+            "With a feed-forward part the flow is not linear once leaders are fixed: no closed"
+            " form, no certificate."
+        )
 
 
 def is_covered(dynamics: Dynamics) -> bool:
@@ -210,14 +252,22 @@ def is_covered(dynamics: Dynamics) -> bool:
 def check_axes(dynamics: Dynamics) -> None:
     """Refuse an axis on which no limit is proved; the sentence names its member."""
     if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
-        raise Refused(f'Limits are computed where every token sees all, or all before it, not for mask="{dynamics.mask.name}".')
+        raise Refused(
+            "Limits are computed where every token sees all, or all before it, not for"
+            f' mask="{dynamics.mask.name}".'
+        )
     for name, is_plain in plain_axes(dynamics).items():
         if not is_plain:
-            raise Refused(f'Limits are not computed for {name}="{getattr(dynamics, name).name}": no closed form, no certificate.')
+            raise Refused(
+                f'Limits are not computed for {name}="{getattr(dynamics, name).name}": no closed'
+                " form, no certificate."
+            )
 
 
 def one_head(dynamics: Dynamics) -> Dynamics:
-    """The same equation with one head: heads with equal scores add up, heads with V = 0 do nothing. Else Refused."""
+    """The same equation with one head: heads with equal scores add up, heads with V = 0 do nothing.
+    Else Refused.
+    """
     weights = dynamics.weights
     if weights.heads == 1:
         return dynamics
@@ -225,19 +275,28 @@ def one_head(dynamics: Dynamics) -> Dynamics:
     kept = [h for h in range(weights.heads) if V[h].any()] or [0]
     if any(not np.array_equal(M[h], M[kept[0]]) for h in kept):
         raise Refused(
-            f"{len(kept)} heads with different scores Q^T K: a token may follow a different leader in each head, and z need not "
-            "converge unless the V_h commute. Limits are computed for one head, or for heads with equal scores."
+            f"{len(kept)} heads with different scores Q^T K: a token may follow a different leader"
+            " in each head, and z need not converge unless the V_h commute. Limits are computed"
+            " for one head, or for heads with equal scores."
         )
     total = sum_of(V[kept])
     return dataclasses.replace(
-        dynamics, weights=Weights(Q=weights.Q[kept[0]], K=weights.K[kept[0]], V=total, source=f"sum of heads of {weights.source}")
+        dynamics,
+        weights=Weights(
+            Q=weights.Q[kept[0]],
+            K=weights.K[kept[0]],
+            V=total,
+            source=f"sum of heads of {weights.source}",
+        ),
     )
 
 
 def _scores(dynamics: Dynamics, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(M, its error) in eigen-coordinates, (d, d). What is only rounding is set to 0, and stays in the error.
+    """(M, its error) in eigen-coordinates, (d, d). What is only rounding is set to 0, and stays in
+    the error.
 
-    Exact where nothing was computed; and for symmetric V with M = m I, whose eigenvectors are orthogonal.
+    Exact where nothing was computed; and for symmetric V with M = m I, whose eigenvectors are
+    orthogonal.
     """
     own, V = dynamics.beta * score_matrices(dynamics.weights)[0], dynamics.weights.full_V[0]
     if np.array_equal(basis, np.eye(len(own))):
@@ -250,7 +309,9 @@ def _scores(dynamics: Dynamics, basis: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _cleaned(coordinates: Coordinates, weights: Weights, condition: float) -> np.ndarray:
-    """The growth rates, those that rounding cannot tell from 0 set to 0: eigenvalues are known to eps |V| condition."""
+    """The growth rates, those that rounding cannot tell from 0 set to 0: eigenvalues are known to
+    eps |V| condition.
+    """
     assert coordinates.basis is not None and coordinates.growth is not None
     growth = coordinates.growth
     if np.array_equal(coordinates.basis, np.eye(len(growth))):
@@ -260,7 +321,9 @@ def _cleaned(coordinates: Coordinates, weights: Weights, condition: float) -> np
 
 
 def _complex_coordinates(turn: np.ndarray) -> np.ndarray:
-    """c = from_real y: a pair (y, y') of real coordinates becomes (zeta, its conjugate), zeta = (y - i y') / 2."""
+    """c = from_real y: a pair (y, y') of real coordinates becomes (zeta, its conjugate), zeta = (y
+    - i y') / 2.
+    """
     matrix = np.eye(len(turn), dtype=complex)
     for row in np.flatnonzero(turn):
         matrix[row : row + 2, row : row + 2] = [[0.5, -0.5j], [0.5, 0.5j]]

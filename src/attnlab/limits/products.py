@@ -46,9 +46,8 @@ def sum_of(V: np.ndarray) -> np.ndarray:
 def _product(Q: np.ndarray, K: np.ndarray, plain: np.ndarray) -> np.ndarray:
     """Q^T K, of which `plain` is what a plain product gives."""
     size = np.abs(Q).T @ np.abs(K)
-    units = (
-        min(len(Q), 4.0 * math.sqrt(len(Q))) + 2.0
-    )  # with many terms, roundings do not all add up
+    # with many terms, roundings do not all add up
+    units = min(len(Q), 4.0 * math.sqrt(len(Q))) + 2.0
     rows, columns = np.nonzero(units * UNIT * size > WRONG * np.abs(plain))
     found = plain.copy()
     length = max(1, BLOCK // max(len(Q), 1))

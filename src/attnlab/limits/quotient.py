@@ -1,8 +1,10 @@
-"""Limits of exactly symmetric data: the certificate where rows may be tied between mirror images of one leader.
+"""Limits of exactly symmetric data: the certificate where rows may be tied between mirror images of
+one leader.
 
-A row i whose leader A is tied with its images under the stabiliser of i listens to their mean: the projection v_i of A on what
-that stabiliser leaves fixed. v_i grows like e^{tV} v_i, x_i - v_i is constant, and i ends at the limit of v_i, which need not be
-a vertex. A token fixed by nothing but 0 stays 0.
+A row i whose leader A is tied with its images under the stabiliser of i listens to their mean: the
+projection v_i of A on what that stabiliser leaves fixed. v_i grows like e^{tV} v_i, x_i - v_i is
+constant, and i ends at the limit of v_i, which need not be a vertex. A token fixed by nothing but 0
+stays 0.
 """
 
 from __future__ import annotations
@@ -37,32 +39,44 @@ class Quotient:
     t: float
     row: int = -1
     column: int = -1
-    leaders: np.ndarray | None = None       # (n,): -1 where several are tied, or nobody
-    points: np.ndarray | None = None        # (n, k)
-    labels: np.ndarray | None = None        # (n,)
+    leaders: np.ndarray | None = None  # (n,): -1 where several are tied, or nobody
+    points: np.ndarray | None = None  # (n, k)
+    labels: np.ndarray | None = None  # (n,)
     error: float = math.inf
     digits: int = 16
     rtol: float = 0.0
-    tokens: np.ndarray | None = None        # (parts, n, d): the tokens at t as sums of doubles, with all their digits
+    tokens: np.ndarray | None = (
+        None  # (parts, n, d): the tokens at t as sums of doubles, with all their digits
+    )
     replicas: tuple[Quotient, ...] = ()
 
 
 def symmetric_limit(
-    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, allowance: Allowance, digits: int | None
+    problem: Problem,
+    x0: np.ndarray,
+    symmetry: Symmetry,
+    certificate: Certificate,
+    allowance: Allowance,
+    digits: int | None,
 ) -> Quotient:
-    """The limit with the symmetry kept, confirmed by a replica that is pushed symmetrically and computed otherwise."""
+    """The limit with the symmetry kept, confirmed by a replica that is pushed symmetrically and
+    computed otherwise.
+    """
     found = Quotient(allowance.ended_by, 0.0)
-    for precision in (PRECISIONS if digits is None else (digits,)):
+    for precision in PRECISIONS if digits is None else (digits,):
         rtol = 1e-12 if precision <= 16 else 10.0 ** -(precision - 8.0)
         own = Settings(rtol=rtol, digits=precision)
         found = _certified(problem, x0, symmetry, certificate, allowance, own)
-        # pushed to either side, symmetrically: a tie that is no symmetry of this kind would be decided by rounding
+        # pushed to either side, symmetrically: a tie that is no symmetry of this kind would be
+        # decided by rounding
         for push in (10.0 * rtol, -10.0 * rtol):
             if found.kind == "certified":
                 replica = replace(own, rtol=10.0 * rtol, push=push, offset=0.4)
-                found = _compared(found, _certified(problem, x0, symmetry, certificate, allowance, replica))
+                found = _compared(
+                    found, _certified(problem, x0, symmetry, certificate, allowance, replica)
+                )
         if found.kind == "replicas disagree":
-            break                               # more digits would only give rounding another chance
+            break  # more digits would only give rounding another chance
         if found.kind == "certified" or allowance.is_over:
             break
     return found
@@ -73,7 +87,9 @@ def _compared(found: Quotient, replica: Quotient) -> Quotient:
         return replace(found, kind=replica.kind, row=replica.row, column=replica.column)
     assert found.points is not None and replica.points is not None
     apart = float(np.abs(found.points - replica.points).max(initial=0.0))
-    ours, theirs = (np.stack([np.asarray(one.leaders), np.asarray(one.labels)]) for one in (found, replica))
+    ours, theirs = (
+        np.stack([np.asarray(one.leaders), np.asarray(one.labels)]) for one in (found, replica)
+    )
     is_same = np.array_equal(ours, theirs)
     if not is_same:
         return replace(found, kind="replicas disagree")
@@ -81,7 +97,12 @@ def _compared(found: Quotient, replica: Quotient) -> Quotient:
 
 
 def _certified(
-    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, allowance: Allowance, settings: Settings
+    problem: Problem,
+    x0: np.ndarray,
+    symmetry: Symmetry,
+    certificate: Certificate,
+    allowance: Allowance,
+    settings: Settings,
 ) -> Quotient:
     flow = CarefulFlow(problem, x0, settings, allowance, symmetry)
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
@@ -98,16 +119,33 @@ def _certified(
         gap = np.where(stays_zero, math.inf, gap)
         row = int(np.argmin(gap))
         if status is not Status.OK or allowance.is_over:
-            return Quotient("stalled" if status is Status.STALLED else allowance.ended_by, flow.t, row, int(rival[row]))
+            return Quotient(
+                "stalled" if status is Status.STALLED else allowance.ended_by,
+                flow.t,
+                row,
+                int(rival[row]),
+            )
         if gap[row] > certificate.margin and _lead_themselves(leader, middle, flow, stays_zero):
             if _stays_open(problem, flow, symmetry, certificate, leader, middle, stays_zero):
                 return _answer(problem, flow, symmetry, leader, middle)
-        if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > 3.0 * flow.largest_log_size:
-            return Quotient("not boolean" if gap[row] <= certificate.margin else "growth", flow.t, row, int(rival[row]))
+        if (
+            flow.log_size > flow.largest_log_size
+            or problem.fastest * flow.t > 3.0 * flow.largest_log_size
+        ):
+            return Quotient(
+                "not boolean" if gap[row] <= certificate.margin else "growth",
+                flow.t,
+                row,
+                int(rival[row]),
+            )
 
 
-def certify_again(problem: Problem, flow: CarefulFlow, symmetry: Symmetry, certificate: Certificate) -> Quotient:
-    """The Quotient of a flow that stands where a certificate passed; its kind is "certified" if it passes again."""
+def certify_again(
+    problem: Problem, flow: CarefulFlow, symmetry: Symmetry, certificate: Certificate
+) -> Quotient:
+    """The Quotient of a flow that stands where a certificate passed; its kind is "certified" if it
+    passes again.
+    """
     leader, gap, rival = flow.leaders()
     middle, stays_zero = _middles(flow, symmetry, leader)
     gap = np.where(stays_zero, math.inf, gap)
@@ -118,28 +156,42 @@ def certify_again(problem: Problem, flow: CarefulFlow, symmetry: Symmetry, certi
     return Quotient("growth", flow.t, row, int(rival[row]))
 
 
-def _middles(flow: CarefulFlow, symmetry: Symmetry, leader: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(v_i (n, d), the mean of the leaders that row i is tied between; (n,) bool: whether that is 0, exactly)."""
+def _middles(
+    flow: CarefulFlow, symmetry: Symmetry, leader: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(v_i (n, d), the mean of the leaders that row i is tied between; (n,) bool: whether that is
+    0, exactly).
+    """
     with flow.numbers.precision():
         middle = np.stack([symmetry.projected(flow.x[leader[i]], i) for i in range(len(leader))])
     return middle, np.array([not any(value != 0 for value in row) for row in middle])
 
 
-def _lead_themselves(leader: np.ndarray, middle: np.ndarray, flow: CarefulFlow, stays_zero: np.ndarray) -> bool:
+def _lead_themselves(
+    leader: np.ndarray, middle: np.ndarray, flow: CarefulFlow, stays_zero: np.ndarray
+) -> bool:
     """Whether every leader that is listened to follows itself, and no image of itself."""
     used = np.unique(leader[~stays_zero])
     return bool((leader[used] == used).all()) and all((middle[a] == flow.x[a]).all() for a in used)
 
 
 def _stays_open(
-    problem: Problem, flow: CarefulFlow, symmetry: Symmetry, certificate: Certificate, leader: np.ndarray, middle: np.ndarray,
+    problem: Problem,
+    flow: CarefulFlow,
+    symmetry: Symmetry,
+    certificate: Certificate,
+    leader: np.ndarray,
+    middle: np.ndarray,
     stays_zero: np.ndarray,
 ) -> bool:
     """Abel's test for one row of every orbit."""
     inverse = flow.inverse.T
-    is_free = np.stack([_free_coordinates(flow, symmetry, i) for i in range(len(leader))])      # (n, d)
+    is_free = np.stack([_free_coordinates(flow, symmetry, i) for i in range(len(leader))])  # (n, d)
     with flow.numbers.precision():
-        grown, offset = doubles(middle @ inverse), doubles((flow.x - middle) @ inverse)        # (n, d) in c
+        grown, offset = (
+            doubles(middle @ inverse),
+            doubles((flow.x - middle) @ inverse),
+        )  # (n, d) in c
         size = np.abs(flow.values()).max(axis=0)
         leak = 2.0 * math.exp(-LEAST_MARGIN)
         # absolute errors; that of rounding the results to double is relative, and part of ROUNDING
@@ -156,14 +208,25 @@ def _stays_open(
             columns = np.array([k for k in np.flatnonzero(seen) if k not in tied], dtype=int)
             if flow.columns_seen is not None:
                 columns = columns[flow.columns_seen[int(np.searchsorted(flow.rows, i)), columns]]
-            apart = doubles((middle[i] - middle[columns]) @ inverse) if columns.size else np.zeros((0, len(size)))
-            is_other = (middle[i] != middle[columns]).any(axis=1, keepdims=True)         # else the difference is 0, exactly
+            apart = (
+                doubles((middle[i] - middle[columns]) @ inverse)
+                if columns.size
+                else np.zeros((0, len(size)))
+            )
+            is_other = (middle[i] != middle[columns]).any(
+                axis=1, keepdims=True
+            )  # else the difference is 0, exactly
             sums = partial_sums(
-                problem.M, problem.M_error, certificate.ranks, Part(grown[i], error * is_free[i]),
+                problem.M,
+                problem.M_error,
+                certificate.ranks,
+                Part(grown[i], error * is_free[i]),
                 Part(offset[i], offset_error * is_free[i]),
                 Part(apart, error * (is_other & (is_free[i] | is_free[columns]))),
                 Part(-offset[columns], offset_error * is_free[columns]),
-                problem.bonus[leader[i]] - problem.bonus[columns], margin, ROUNDING,
+                problem.bonus[leader[i]] - problem.bonus[columns],
+                margin,
+                ROUNDING,
             )
             if not (sums >= 0.0).all():
                 return False
@@ -171,7 +234,9 @@ def _stays_open(
 
 
 def _free_coordinates(flow: CarefulFlow, symmetry: Symmetry, i: int) -> np.ndarray:
-    """(d,) bool: the eigen-coordinates that the stabiliser of token i leaves free. The others are 0, and have no error."""
+    """(d,) bool: the eigen-coordinates that the stabiliser of token i leaves free. The others are
+    0, and have no error.
+    """
     identity = np.eye(flow.x.shape[1])
     projector = np.stack([symmetry.projected(column, i) for column in identity], axis=1)
     inverse = doubles(flow.inverse)
@@ -189,7 +254,11 @@ def _answer(
         smallest = 1e3 * flow.rtol * max(abs(value) for value in flow.x.ravel())
         for i in range(n):
             if labels[i] < 0:
-                near = [j for j in range(n) if labels[j] < 0 and max(abs(middle[i] - middle[j])) <= smallest]
+                near = [
+                    j
+                    for j in range(n)
+                    if labels[j] < 0 and max(abs(middle[i] - middle[j])) <= smallest
+                ]
                 if any((middle[i] != middle[j]).any() and leader[i] != leader[j] for j in near):
                     return Quotient("close limits", flow.t, row=i, digits=flow.numbers.digits)
                 labels[near] = labels.max() + 1
@@ -198,6 +267,13 @@ def _answer(
     size = np.abs(flow.values()).max(axis=0) * np.exp(-problem.rates.real * flow.t)
     error = float((max(10.0 * flow.rtol, 1e-15) * size)[problem.is_unstable].max(initial=0.0))
     return Quotient(
-        "certified", flow.t, leaders=np.where(is_alone, leader, -1), points=y, labels=labels, error=error,
-        digits=flow.numbers.digits, rtol=flow.rtol, tokens=flow.numbers.parts(flow.x),
+        "certified",
+        flow.t,
+        leaders=np.where(is_alone, leader, -1),
+        points=y,
+        labels=labels,
+        error=error,
+        digits=flow.numbers.digits,
+        rtol=flow.rtol,
+        tokens=flow.numbers.parts(flow.x),
     )

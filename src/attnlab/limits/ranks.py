@@ -11,13 +11,15 @@ from attnlab.limits.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where in the order of falling growth each product of exponentials stands; equal exponents share a rank."""
+    """Where in the order of falling growth each product of exponentials stands; equal exponents
+    share a rank.
+    """
 
-    pair: np.ndarray            # (d, d): of e^{(rate_a + rate_b) s}
-    single: np.ndarray          # (d + 1,): of e^{rate_a s}, and of the constants
-    pair_turns: np.ndarray      # (d, d) bool: whether it oscillates
-    single_turns: np.ndarray    # (d,) bool
-    margin: int                 # of the margin e^{mu s}
+    pair: np.ndarray  # (d, d): of e^{(rate_a + rate_b) s}
+    single: np.ndarray  # (d + 1,): of e^{rate_a s}, and of the constants
+    pair_turns: np.ndarray  # (d, d) bool: whether it oscillates
+    single_turns: np.ndarray  # (d,) bool
+    margin: int  # of the margin e^{mu s}
     count: int
 
 

@@ -15,19 +15,34 @@ def certificate_text(problem: Problem, decision: Decision, reason: str, names: l
     assert frozen is not None
     certificate = make_certificate(problem)
     roots = np.unique(frozen.root)
-    rates = ", ".join(_number(rate) for rate in sorted(problem.rates, key=lambda rate: -rate.real)[:8])
+    rates = ", ".join(
+        _number(rate) for rate in sorted(problem.rates, key=lambda rate: -rate.real)[:8]
+    )
     lines = [
         reason,
         "",
         f"eigenvalues of V     {rates}{', ...' if len(problem.rates) > 8 else ''}",
         f"growing directions   k = {int(problem.is_unstable.sum())} of {len(problem.rates)}",
-        f"state certified      t = {frozen.t:.6g}, log max|x| = {one.log_size:.4g}, {len(one.events)} events since the hand-over",
-        f"leaders              {', '.join(str(names[root]) for root in roots[:20])}{', ...' if len(roots) > 20 else ''}",
-        f"gaps                 all {frozen.n * (frozen.n - 1)} stay above G e^(mu s) for s >= 0, "
-        f"G = {certificate.margin_at(frozen):.4g}, mu = {certificate.mu:.4g}",
-        f"error of the state   {np.nanmax(frozen.Y_error * 2.0**frozen.shift):.2g} absolute, included in every partial sum",
-        f"replicas             start pushed by +-{PUSH:g}, tolerance and hand-over changed: same answer; "
-        f"perturbations are magnified {decision.condition:.2g} times",
+        (
+            f"state certified      t = {frozen.t:.6g}, log max|x| = {one.log_size:.4g},"
+            f" {len(one.events)} events since the hand-over"
+        ),
+        (
+            "leaders             "
+            f" {', '.join(str(names[root]) for root in roots[:20])}{', ...' if len(roots) > 20 else ''}"
+        ),
+        (
+            f"gaps                 all {frozen.n * (frozen.n - 1)} stay above G e^(mu s) for s >="
+            f" 0, G = {certificate.margin_at(frozen):.4g}, mu = {certificate.mu:.4g}"
+        ),
+        (
+            f"error of the state   {np.nanmax(frozen.Y_error * 2.0**frozen.shift):.2g} absolute,"
+            " included in every partial sum"
+        ),
+        (
+            f"replicas             start pushed by +-{PUSH:g}, tolerance and hand-over changed:"
+            f" same answer; perturbations are magnified {decision.condition:.2g} times"
+        ),
         f"error of the points  {decision.error:.2g}",
         f"grade                {decision.grade}",
     ]

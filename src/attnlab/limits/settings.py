@@ -22,8 +22,12 @@ class Settings:
     """digits None: compiled double precision, tokens as two doubles."""
 
     rtol: float = 1e-12
-    handover: float = 10.0          # log|x| from which the frozen flow takes over
-    push: float = 0.0               # by which the start is perturbed, relative to the largest token in each coordinate
-    offset: float = 0.0             # of the times at which the integrator is stopped, in parts of their distance
+    handover: float = 10.0  # log|x| from which the frozen flow takes over
+    push: float = (
+        0.0  # by which the start is perturbed, relative to the largest token in each coordinate
+    )
+    offset: float = (
+        0.0  # of the times at which the integrator is stopped, in parts of their distance
+    )
     may_glue: bool = False
     digits: int | None = None

@@ -43,7 +43,12 @@ DIFFERENT = 1e-4
 
 
 def sphere_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, allowance: Allowance, times: np.ndarray, common: dict[str, Any]
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    allowance: Allowance,
+    times: np.ndarray,
+    common: dict[str, Any],
 ) -> Limit:
     """The Limit of tokens that are x0 (n, d) on the sphere at the time `begin`, or Refused."""
     _check_equation(dynamics)
@@ -60,34 +65,64 @@ def sphere_limit(
         why, kind = "", "certified"
     except Open as open_one:
         why, kind = open_one.why, open_one.kind
-    shared |= {"t": tokens.t, "stats": {"seconds": time.perf_counter() - began, "kind": kind, "work": allowance.used}}
+    shared |= {
+        "t": tokens.t,
+        "stats": {"seconds": time.perf_counter() - began, "kind": kind, "work": allowance.used},
+    }
     spread, height = _spread(tokens.x)
     if why:
-        state = f"The tokens have a spread of {spread:.2g}; the lowest is {height:+.2g} above the equator of their mean."
+        state = (
+            f"The tokens have a spread of {spread:.2g}; the lowest is {height:+.2g} above the"
+            " equator of their mean."
+        )
         if kind == "replicas disagree":
             state = "They sit on, or within rounding of, an edge between two limits."
         elif not spread <= SMALL:
-            state += " Clusters may stay apart for times like e^(beta (1 - cos)), and antipodal tokens for ever."
-        return undecided(shared, n, np.eye(d), f"Undecided ({kind}) at t = {tokens.t:.4g}: on the sphere {why}. {state}")
+            state += (
+                " Clusters may stay apart for times like e^(beta (1 - cos)), and antipodal tokens"
+                " for ever."
+            )
+        return undecided(
+            shared,
+            n,
+            np.eye(d),
+            f"Undecided ({kind}) at t = {tokens.t:.4g}: on the sphere {why}. {state}",
+        )
     is_causal = dynamics.mask.is_causal
     point = x0[0] if is_causal else tokens.x.mean(axis=0) / np.linalg.norm(tokens.x.mean(axis=0))
     error = spread + 10.0 * apart
     where = ", which is the first token: it sees only itself and does not move" if is_causal else ""
     reason = (
-        f"Certified at t = {tokens.t:.4g}: all tokens lie in an open hemisphere, {height:.2g} above its equator at least, so "
-        f"they converge to one point{where}. Their spread is {spread:.2g}. On the sphere nobody leads: attention stays divided."
+        f"Certified at t = {tokens.t:.4g}: all tokens lie in an open hemisphere, {height:.2g} above"
+        f" its equator at least, so they converge to one point{where}. Their spread is"
+        f" {spread:.2g}. On the sphere nobody leads: attention stays divided."
     )
     z[times >= tokens.t] = point
     return Limit(
-        labels=np.zeros(n, np.int64), leaders=np.zeros(n, np.int64) if is_causal else np.full(n, -1), basis=np.eye(d),
-        points=np.tile(point, (n, 1)), error=error, grade="group", reason=reason, certificate=reason,
-        state=State("sphere",
-                    {"tokens": tokens.x, "ends": ends, "t": np.array(tokens.t), "start_digest": start_digest(dynamics, x0)}),
+        labels=np.zeros(n, np.int64),
+        leaders=np.zeros(n, np.int64) if is_causal else np.full(n, -1),
+        basis=np.eye(d),
+        points=np.tile(point, (n, 1)),
+        error=error,
+        grade="group",
+        reason=reason,
+        certificate=reason,
+        state=State(
+            "sphere",
+            {
+                "tokens": tokens.x,
+                "ends": ends,
+                "t": np.array(tokens.t),
+                "start_digest": start_digest(dynamics, x0),
+            },
+        ),
         **shared,
     )
 
 
-def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
+def _come_together(
+    tokens: SphereTokens, rate: float, times: np.ndarray, z: np.ndarray
+) -> list[float]:
     """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or Open.
     Fills z (T, n, d) on the way.
     """
@@ -101,7 +136,11 @@ def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.n
         if spread <= SMALL and height > CLEAR:
             return pieces
         if (tokens.t - tokens.begin) * rate > LAST_END:
-            raise Open("apart", f"the tokens had not come together by then, where the search ends (c t = {LAST_END:g})")
+            raise Open(
+                "apart",
+                "the tokens had not come together by then, where the search ends (c t ="
+                f" {LAST_END:g})",
+            )
         longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
 
 
@@ -127,8 +166,11 @@ def _apart_from_replicas(
 def _check_equation(dynamics: Dynamics) -> None:
     """Refuse what no lemma on the sphere covers, whatever V is."""
     if not dynamics.kernel.is_exponential:
-        raise Refused("On the sphere limits are computed for kernels whose weights are exponentials of the scores, such as "
-                      f'softmax, and the kernel "{dynamics.kernel.name}" has none.')
+        raise Refused(
+            "On the sphere limits are computed for kernels whose weights are exponentials of the"
+            " scores, such as "
+            f'softmax, and the kernel "{dynamics.kernel.name}" has none.'
+        )
     if dynamics.is_layers:
         raise Refused("On the sphere limits are computed in continuous time, not for layers.")
     check_axes(dynamics)
@@ -146,10 +188,15 @@ def _factor(dynamics: Dynamics) -> float | None:
         if not np.array_equal(V, factor * np.eye(d)):
             if dynamics.weights.heads == 1:
                 return None
-            raise Refused("On the sphere limits of several heads are computed for V = c I, c > 0, in every head.")
+            raise Refused(
+                "On the sphere limits of several heads are computed for V = c I, c > 0, in every"
+                " head."
+            )
         if factor < 0.0:
-            raise Refused("On the sphere limits are computed for V = c I with c > 0, where tokens in a hemisphere come "
-                          f"together, and here c = {factor:.3g}.")
+            raise Refused(
+                "On the sphere limits are computed for V = c I with c > 0, where tokens in a"
+                f" hemisphere come together, and here c = {factor:.3g}."
+            )
         factors.append(factor)
     if not sum(factors) > 0.0:
         raise Refused("On the sphere with V = 0 no token moves.")

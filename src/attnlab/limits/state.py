@@ -1,7 +1,8 @@
-"""What a certificate was computed from, kept with the Limit so that the certificate can be checked again from a file.
+"""What a certificate was computed from, kept with the Limit so that the certificate can be checked
+again from a file.
 
-A State says the way in which the certificate came about, and holds the arrays that the way's proof starts from. Numbers are
-arrays without axes. `limits/verification/` has one file per way.
+A State says the way in which the certificate came about, and holds the arrays that the way's proof
+starts from. Numbers are arrays without axes. `limits/verification/` has one file per way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from attnlab.limits.problem import Problem
     from attnlab.limits.quotient import Quotient
 
-FROZEN_ARRAYS = ("leader", "root", "base", "is_alive", "Y", "E", "D", "Y_error", "E_error", "D_error")
+FROZEN_ARRAYS = (
+    "leader",
+    "root",
+    "base",
+    "is_alive",
+    "Y",
+    "E",
+    "D",
+    "Y_error",
+    "E_error",
+    "D_error",
+)
 """What is kept of each attempt's frozen flow, beside t and shift."""
 
 
@@ -34,7 +46,9 @@ class State:
     values: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        values = {name: frames.read_only(np.asarray(self.values[name])) for name in sorted(self.values)}
+        values = {
+            name: frames.read_only(np.asarray(self.values[name])) for name in sorted(self.values)
+        }
         object.__setattr__(self, "values", values)
 
     def __repr__(self) -> str:
@@ -42,9 +56,13 @@ class State:
 
 
 def frozen_state(problem: Problem, attempts: Sequence[Attempt], begin: float, digest: str) -> State:
-    """The State of three certified attempts, the original first; `begin` is the time at which they start."""
+    """The State of three certified attempts, the original first; `begin` is the time at which they
+    start.
+    """
     values: dict[str, Any] = {
-        **eigen_data(problem, begin), "start_digest": digest, "tolerance": np.array([one.tolerance for one in attempts]),
+        **eigen_data(problem, begin),
+        "start_digest": digest,
+        "tolerance": np.array([one.tolerance for one in attempts]),
     }
     flows = [one.frozen for one in attempts]
     values["t"] = np.array([flow.t for flow in flows if flow is not None])
@@ -54,22 +72,38 @@ def frozen_state(problem: Problem, attempts: Sequence[Attempt], begin: float, di
     return State("frozen", values)
 
 
-def symmetric_state(problem: Problem, found: Quotient, start: np.ndarray, begin: float, digest: str) -> State:
-    """The State of a symmetric limit and its two replicas; start (n, d) are the tokens at the time `begin`."""
+def symmetric_state(
+    problem: Problem, found: Quotient, start: np.ndarray, begin: float, digest: str
+) -> State:
+    """The State of a symmetric limit and its two replicas; start (n, d) are the tokens at the time
+    `begin`.
+    """
     three = (found, *found.replicas)
-    return State("symmetric", {
-        **eigen_data(problem, begin), "start_digest": digest, "start": start, "t": np.array([one.t for one in three]),
-        "rtol": np.array([one.rtol for one in three]),
-        "tokens": np.stack([one.tokens for one in three if one.tokens is not None]),
-    })
+    return State(
+        "symmetric",
+        {
+            **eigen_data(problem, begin),
+            "start_digest": digest,
+            "start": start,
+            "t": np.array([one.t for one in three]),
+            "rtol": np.array([one.rtol for one in three]),
+            "tokens": np.stack([one.tokens for one in three if one.tokens is not None]),
+        },
+    )
 
 
 def eigen_data(problem: Problem, begin: float) -> dict[str, Any]:
-    """The eigen-coordinates that a problem was solved in, which tokens are equal in it, and the time at which it begins."""
+    """The eigen-coordinates that a problem was solved in, which tokens are equal in it, and the
+    time at which it begins.
+    """
     coordinates = problem.coordinates
     return {
-        "begin": float(begin), "basis": coordinates.basis, "inverse": coordinates.inverse, "growth": coordinates.growth,
-        "turn": coordinates.turn, "same_as": problem.same_as,
+        "begin": float(begin),
+        "basis": coordinates.basis,
+        "inverse": coordinates.inverse,
+        "growth": coordinates.growth,
+        "turn": coordinates.turn,
+        "same_as": problem.same_as,
     }
 
 
@@ -77,7 +111,10 @@ def start_digest(dynamics: Dynamics, x0: np.ndarray) -> str:
     """A digest of first tokens and equation: a state belongs to these. 64 hexadecimal digits."""
     weights = dynamics.weights
     names = [dynamics.mask.name, dynamics.dt, dynamics.geometry.name, dynamics.kernel.name]
-    words = [float(dynamics.beta), *names]                 # limits are computed for members that have no parameters
+    words = [
+        float(dynamics.beta),
+        *names,
+    ]  # limits are computed for members that have no parameters
     digest = hashlib.sha256(json.dumps(words).encode())
     for array in (x0, weights.Q, weights.K, *(weights.V if weights.is_factored else (weights.V,))):
         digest.update(json.dumps(array.shape).encode())

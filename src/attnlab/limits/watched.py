@@ -1,8 +1,8 @@
 """The pairs whose gaps are watched between events, and how long each is known to be open.
 
-Up to MOST_TABLE tokens these are all pairs of a row and a token that it sees. With more tokens they are listed: only
-those that Abel's test does not show open for ever, found in cells of tokens (engine/doubts.py).
-With V = c I few are left at the hand-over.
+Up to MOST_TABLE tokens these are all pairs of a row and a token that it sees. With more tokens they
+are listed: only those that Abel's test does not show open for ever, found in cells of tokens
+(engine/doubts.py). With V = c I few are left at the hand-over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Trained transformers: load them, run them exactly, and get their heads as the matrices of the theory.
+"""Trained transformers: load them, run them exactly, and get their heads as the matrices of the
+theory.
 
     m = al.models.load("minilm")                a catalog name, a folder, hf:owner/name, or a state dict with config=
     ids, words = m.tokens("a text")
@@ -8,8 +9,9 @@
     al.models.spectra(m)                        a table with one row per head
     al.models.findings(al.models.spectra(m))    the findings in sentences; also for sentence, iterate and flow
 
-`checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/` measures it, and `named.py` finds
-the models that Specs name. A family of checkpoints is one file in `checkpoints/families/`, whose front door says how to add one.
+`checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/`
+measures it, and `named.py` finds the models that Specs name. A family of checkpoints is one file in
+`checkpoints/families/`, whose front door says how to add one.
 """
 
 from __future__ import annotations
@@ -32,17 +34,27 @@ if TYPE_CHECKING:
     from attnlab.models.studies.spectra_table import spectra as spectra
     from attnlab.models.studies.tied import iterate as iterate
 
-_HOME = {"BadModel": "attnlab.models.checkpoints.record", "Config": "attnlab.models.checkpoints.record",
-         "Parts": "attnlab.models.checkpoints.record", "Model": "attnlab.models.checkpoints.model",
-         "families": "attnlab.models.checkpoints.families", "load": "attnlab.models.catalog.sources"}
-_LAZY = {"spectra": "attnlab.models.studies.spectra_table", "sentence": "attnlab.models.studies.sentences",
-         "flow": "attnlab.models.studies.flows", "Flow": "attnlab.models.studies.flows",
-         "iterate": "attnlab.models.studies.tied", "findings": "attnlab.models.studies.findings"}
+_HOME = {
+    "BadModel": "attnlab.models.checkpoints.record",
+    "Config": "attnlab.models.checkpoints.record",
+    "Parts": "attnlab.models.checkpoints.record",
+    "Model": "attnlab.models.checkpoints.model",
+    "families": "attnlab.models.checkpoints.families",
+    "load": "attnlab.models.catalog.sources",
+}
+_LAZY = {
+    "spectra": "attnlab.models.studies.spectra_table",
+    "sentence": "attnlab.models.studies.sentences",
+    "flow": "attnlab.models.studies.flows",
+    "Flow": "attnlab.models.studies.flows",
+    "iterate": "attnlab.models.studies.tied",
+    "findings": "attnlab.models.studies.findings",
+}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME | _LAZY, name)

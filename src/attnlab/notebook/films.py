@@ -23,7 +23,9 @@ def show_film(film: Path) -> tuple[str, ...]:
         return title, note("There is no movie of that name." if kind else "This is a path.")
     size = film.stat().st_size
     if size > MOST_BYTES:
-        return title, note(f"The movie has {size / 1e6:.1f} MB, too much for a notebook. Open the file.")
+        return title, note(
+            f"The movie has {size / 1e6:.1f} MB, too much for a notebook. Open the file."
+        )
     source = f"data:{kind};base64,{base64.b64encode(film.read_bytes()).decode('ascii')}"
     if kind.startswith("image"):
         return title, f'<img alt="{escape(film.name)}" src="{source}">'

@@ -18,7 +18,8 @@ MOST_ROWS = 40
 SHORT = 24
 """Cells of at most so many characters are not broken into lines."""
 
-# Colours follow the notebook, light or dark. Only lines and marks have their own colour, which works on both.
+# Colours follow the notebook, light or dark. Only lines and marks have their own colour, which
+# works on both.
 CSS = """
 .attnlab{font-size:.9em;line-height:1.4;max-width:76em}
 .attnlab>b{display:block;margin:.2em 0 .35em;font-size:1.05em}
@@ -40,28 +41,43 @@ border-bottom:1px solid rgba(128,128,128,.3);background:none;white-space:normal;
 
 
 def escape(words: object) -> str:
-    """Return the words so that HTML shows them literally, also in an attribute. Control characters become escapes."""
+    """Return the words so that HTML shows them literally, also in an attribute. Control characters
+    become escapes.
+    """
     return escape_html(escape_controls(str(words)))
 
 
 def card(title: str, *parts: str) -> str:
     """Return a title above parts of HTML, with their style."""
-    html = f'<div class="attnlab"><style>{CSS}</style><b>{escape(shorten(title, LONGEST_CELL))}</b>{"".join(parts)}</div>'
-    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")            # ASCII is right in any encoding of the page
+    html = (
+        "<div"
+        f' class="attnlab"><style>{CSS}</style><b>{escape(shorten(title, LONGEST_CELL))}</b>{"".join(parts)}</div>'
+    )
+    return html.encode("ascii", "xmlcharrefreplace").decode(
+        "ascii"
+    )  # ASCII is right in any encoding of the page
 
 
 def facts(numbers: Mapping[str, Any]) -> str:
     """Return a table of two columns: the name of a fact and its value. None is left out."""
-    rows = "".join(f"<tr><th>{escape(name)}</th>{_cell(value)}</tr>" for name, value in numbers.items() if value is not None)
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th>{_cell(value)}</tr>"
+        for name, value in numbers.items()
+        if value is not None
+    )
     return f"<div><table><tbody>{rows}</tbody></table></div>"
 
 
 def table(legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table below its legend. Columns without a value are left out; rows beyond MOST_ROWS are counted."""
+    """Return a table below its legend. Columns without a value are left out; rows beyond MOST_ROWS
+    are counted.
+    """
     listed = list(rows)
     kept = [place for place in range(len(columns)) if any(row[place] is not None for row in listed)]
     head = "".join(f"<th>{escape(columns[place])}</th>" for place in kept)
-    body = "".join(f"<tr>{''.join(_cell(row[place]) for place in kept)}</tr>" for row in listed[:MOST_ROWS])
+    body = "".join(
+        f"<tr>{''.join(_cell(row[place]) for place in kept)}</tr>" for row in listed[:MOST_ROWS]
+    )
     more = note(f"and {len(listed) - MOST_ROWS} more") if len(listed) > MOST_ROWS else ""
     return f"{note(legend)}<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
 

@@ -1,4 +1,6 @@
-"""Figures inside the HTML of a notebook, if they are quick to draw. A picture never makes a display fail."""
+"""Figures inside the HTML of a notebook, if they are quick to draw. A picture never makes a display
+fail.
+"""
 
 from __future__ import annotations
 

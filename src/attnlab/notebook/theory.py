@@ -21,23 +21,47 @@ from attnlab.verdicts import (
     sort_verdicts,
 )
 
-LOOKS = {Outcome.SUPPORTED: "good", Outcome.CONTRADICTED: "bad", Outcome.OUT_OF_SCOPE: "open", Outcome.UNDECIDED: "open"}
-APPLIES = {True: Mark("applies", "good"), None: Mark("may apply", "open"), False: Mark("does not apply", "open")}
+LOOKS = {
+    Outcome.SUPPORTED: "good",
+    Outcome.CONTRADICTED: "bad",
+    Outcome.OUT_OF_SCOPE: "open",
+    Outcome.UNDECIDED: "open",
+}
+APPLIES = {
+    True: Mark("applies", "good"),
+    None: Mark("may apply", "open"),
+    False: Mark("does not apply", "open"),
+}
 HOLDS = {True: Mark("yes", "good"), False: Mark("no", "bad"), None: Mark("open", "open")}
 
 
 @displays.register("Predictions")
 def show_predictions(predictions: Predictions) -> tuple[str, ...]:
     """Show one row per statement, applicable ones first; then the open questions."""
-    rows = [(one.theorem, one.kind, APPLIES[one.applies], _says(one)) for one in predictions.ordered()]
-    near, far = [row for row in rows if row[2] is not APPLIES[False]], [row for row in rows if row[2] is APPLIES[False]]
+    rows = [
+        (one.theorem, one.kind, APPLIES[one.applies], _says(one)) for one in predictions.ordered()
+    ]
+    near, far = (
+        [row for row in rows if row[2] is not APPLIES[False]],
+        [row for row in rows if row[2] is APPLIES[False]],
+    )
     parts = [note(predictions.summary)] if predictions.summary else []
     if near:
-        legend = "One row per statement: what kind it is, whether it applies here, and what it says."
+        legend = (
+            "One row per statement: what kind it is, whether it applies here, and what it says."
+        )
         parts.append(table(legend, ("statement", "kind", "here", "what it says"), near))
     if far:
-        legend = "One row per statement: what kind it is, and which of its hypotheses does not hold here."
-        parts.append(fold(f"{len(far)} that do not apply", table(legend, ("statement", "kind", "here", "what fails"), far)))
+        legend = (
+            "One row per statement: what kind it is, and which of its hypotheses does not hold"
+            " here."
+        )
+        parts.append(
+            fold(
+                f"{len(far)} that do not apply",
+                table(legend, ("statement", "kind", "here", "what fails"), far),
+            )
+        )
     return "Predictions", *parts, *(note(f"Open here: {one}") for one in predictions.openings)
 
 
@@ -63,9 +87,19 @@ def show_hypothesis(one: Hypothesis) -> tuple[str, ...]:
 
 def hypotheses_table(hypotheses: Iterable[Hypothesis]) -> str:
     """Show one row per hypothesis."""
-    rows = [(HOLDS[one.holds], one.says, None if math.isnan(one.value) else float(one.value), one.needs or None, one.note or None)
-            for one in hypotheses]
-    legend = "One row per hypothesis: whether it holds, the number behind it, and what that must be."
+    rows = [
+        (
+            HOLDS[one.holds],
+            one.says,
+            None if math.isnan(one.value) else float(one.value),
+            one.needs or None,
+            one.note or None,
+        )
+        for one in hypotheses
+    ]
+    legend = (
+        "One row per hypothesis: whether it holds, the number behind it, and what that must be."
+    )
     return table(legend, ("holds", "hypothesis", "number", "must be", "note"), rows) if rows else ""
 
 
@@ -81,10 +115,20 @@ def show_verdicts(verdicts: Verdicts) -> tuple[str, ...]:
 
 
 def _verdict_table(verdicts: Iterable[Verdict]) -> str:
-    rows = [(one.theorem, one.kind, Mark(one.outcome.name, LOOKS[one.outcome]), *_numbers(one), one.unmet or None)
-            for one in verdicts]
-    legend = ("One row per statement: measured, with its error, must be at most the bound. "
-              "reason: what fails, or what would decide it.")
+    rows = [
+        (
+            one.theorem,
+            one.kind,
+            Mark(one.outcome.name, LOOKS[one.outcome]),
+            *_numbers(one),
+            one.unmet or None,
+        )
+        for one in verdicts
+    ]
+    legend = (
+        "One row per statement: measured, with its error, must be at most the bound. "
+        "reason: what fails, or what would decide it."
+    )
     return table(legend, ("statement", "kind", "verdict", "measured", "bound", "reason"), rows)
 
 
@@ -98,10 +142,20 @@ def _numbers(one: Verdict) -> tuple[Any, Any]:
 def show_verdict(one: Verdict) -> tuple[str, ...]:
     """Show the outcome, its numbers, its evidence and its hypotheses."""
     measured, bound = _numbers(one)
-    numbers = {"verdict": Mark(one.outcome.name, LOOKS[one.outcome]), "kind": one.kind, "measured": measured, "bound": bound,
-               "reason": one.unmet or None, "evidence": one.evidence or None}
-    return (f"Verdict: {one.theorem}", facts(numbers), note(one.outcome.value),
-            fold("hypotheses", hypotheses_table(one.hypotheses)) if one.hypotheses else "")
+    numbers = {
+        "verdict": Mark(one.outcome.name, LOOKS[one.outcome]),
+        "kind": one.kind,
+        "measured": measured,
+        "bound": bound,
+        "reason": one.unmet or None,
+        "evidence": one.evidence or None,
+    }
+    return (
+        f"Verdict: {one.theorem}",
+        facts(numbers),
+        note(one.outcome.value),
+        fold("hypotheses", hypotheses_table(one.hypotheses)) if one.hypotheses else "",
+    )
 
 
 @displays.register("BatchVerdicts")
@@ -112,7 +166,9 @@ def show_batch(members: BatchVerdicts) -> tuple[str, ...]:
         found = Counter(one.outcome for one in of_statement)
         rows.append((of_statement[0].theorem, *(found[outcome] or None for outcome in Outcome)))
     legend = "One row per statement: how many members of the batch have each outcome."
-    return f"Verdicts of {members.summary}", table(legend, ("statement", *(outcome.name for outcome in Outcome)), rows)
+    return f"Verdicts of {members.summary}", table(
+        legend, ("statement", *(outcome.name for outcome in Outcome)), rows
+    )
 
 
 @displays.register("Theorem")

@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from attnlab.render.names import check_movie_name as check_movie_name
     from attnlab.render.plots import plot as plot
 
-_HOME = {"check_figure_name": "attnlab.render.names", "check_movie_name": "attnlab.render.names",
-         "movie": "attnlab.render.movies", "plot": "attnlab.render.plots"}
+_HOME = {
+    "check_figure_name": "attnlab.render.names",
+    "check_movie_name": "attnlab.render.names",
+    "movie": "attnlab.render.movies",
+    "plot": "attnlab.render.plots",
+}
 __all__ = ["check_figure_name", "check_movie_name", "kinds", "movie", "plot"]
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:  # which sees the imports above, and then knows the types
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -1,4 +1,6 @@
-"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, received attention."""
+"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of
+P, received attention.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from attnlab.models.studies.flows import Flow
 
 WIDTH, COLUMN = 10.4, 5.0
-"""Inches that the figure is usually wide, and below which the two views stand one below the other."""
+"""Inches that the figure is usually wide, and below which the two views stand one below the
+other.
+"""
 
 KEY = 0.17
 """Inches of a line of the legend."""
@@ -65,22 +69,33 @@ RING = 8.0
 MOST_MODULI = 200
 """Eigenvalues that are drawn, the largest ones."""
 
-INSIDE: Any = {"fontsize": 8, "loc": "best", "frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
+INSIDE: Any = {
+    "fontsize": 8,
+    "loc": "best",
+    "frameon": True,
+    "facecolor": "white",
+    "edgecolor": "none",
+    "framealpha": 0.85,
+}
 """Legends inside a panel: lines may pass below them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """The look of tokens: the colour and marker of their cluster; single tokens are grey. leaders: tokens with a ring."""
+    """The look of tokens: the colour and marker of their cluster; single tokens are grey. leaders:
+    tokens with a ring.
+    """
 
-    colours: np.ndarray         # (n, 3)
-    markers: np.ndarray         # (n,)
-    leaders: np.ndarray         # numbers
-    groups: int                 # clusters of two tokens or more
+    colours: np.ndarray  # (n, 3)
+    markers: np.ndarray  # (n,)
+    leaders: np.ndarray  # numbers
+    groups: int  # clusters of two tokens or more
 
 
 def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
-    """Principal axes in the plane and in space, numbers over time, and the attention that each word receives."""
+    """Principal axes in the plane and in space, numbers over time, and the attention that each word
+    receives.
+    """
     look, words = look_of(found), [word.strip() or repr(word) for word in found.words]
     with house_style(paper):
         marks = _legend_marks(look, found)
@@ -96,7 +111,7 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
         for name in ("plane", "space", "counts", "cosines", "moduli", "received"):
             _set_title(places[name], rooms[name], paper)
         title(figure, headline(found), _note(found, look))
-        keep_labels(figure)                                 # the layout must be known before words find their places
+        keep_labels(figure)  # the layout must be known before words find their places
         _name_tokens(places["plane"], found, look, words, paper)
     return figure
 
@@ -104,24 +119,46 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
 def _set_title(axes: Any, room: float, paper: Paper) -> None:
     """Write the title of a panel smaller, and on as many lines as it needs."""
     size = 8.0 if paper.is_narrow else 9.5
-    axes.set_title(wrap(axes.get_title(), room, size), fontsize=size, pad=2 if axes.name == "3d" else None)
+    axes.set_title(
+        wrap(axes.get_title(), room, size), fontsize=size, pad=2 if axes.name == "3d" else None
+    )
 
 
-def _places(paper: Paper, n: int, key: float) -> tuple[HouseFigure, dict[str, Any], dict[str, float]]:
-    """The figure, its axes by what they show, and the inches that each is wide; key: inches of the legend.
+def _places(
+    paper: Paper, n: int, key: float
+) -> tuple[HouseFigure, dict[str, Any], dict[str, float]]:
+    """The figure, its axes by what they show, and the inches that each is wide; key: inches of the
+    legend.
 
     The two views stand side by side, in a column of a paper one below the other.
     """
     width = WIDTH if paper.width is None else paper.width
-    strip = float(np.clip((0.125 if paper.is_narrow else 0.145) * n, 1.1, 3.4 if paper.is_narrow else 4.6)) + 0.75
+    strip = (
+        float(
+            np.clip((0.125 if paper.is_narrow else 0.145) * n, 1.1, 3.4 if paper.is_narrow else 4.6)
+        )
+        + 0.75
+    )
     small = 1.3 if paper.is_narrow else 2.35
-    rows = [(key, ["legend"]), (0.42 * width, ["plane", "space"]), (small, ["counts", "cosines", "moduli"]),
-            (strip, ["received"])]
+    rows = [
+        (key, ["legend"]),
+        (0.42 * width, ["plane", "space"]),
+        (small, ["counts", "cosines", "moduli"]),
+        (strip, ["received"]),
+    ]
     if width < COLUMN:
-        rows[1:3] = [(0.7 * width, ["plane"]), (small + 0.2, ["space", "moduli"]), (small, ["counts", "cosines"])]
+        rows[1:3] = [
+            (0.7 * width, ["plane"]),
+            (small + 0.2, ["space", "moduli"]),
+            (small, ["counts", "cosines"]),
+        ]
     heights = [height for height, _ in rows]
     figure = paper_figure(paper, WIDTH, sum(heights))
-    set_layout(figure, **({"h_pad": 0.05, "w_pad": 0.04} if paper.is_narrow else {"h_pad": 0.1, "w_pad": 0.08}), hspace=0.02)
+    set_layout(
+        figure,
+        **({"h_pad": 0.05, "w_pad": 0.04} if paper.is_narrow else {"h_pad": 0.1, "w_pad": 0.08}),
+        hspace=0.02,
+    )
     # rows are figures of their own: labels and colour bars of one take no room in another
     parts: Any = figure.subfigures(len(rows), 1, height_ratios=heights)
     places, rooms = {}, {}
@@ -130,13 +167,19 @@ def _places(paper: Paper, n: int, key: float) -> tuple[HouseFigure, dict[str, An
             places["legend"] = part
             continue
         for place, name in enumerate(names):
-            places[name] = part.add_subplot(1, len(names), place + 1, projection="3d" if name == "space" else None)
-            rooms[name] = width / len(names) - (0.5 if paper.is_narrow else 0.7) * (3 if name == "received" else 1)
+            places[name] = part.add_subplot(
+                1, len(names), place + 1, projection="3d" if name == "space" else None
+            )
+            rooms[name] = width / len(names) - (0.5 if paper.is_narrow else 0.7) * (
+                3 if name == "received" else 1
+            )
     return figure, places, rooms
 
 
 def look_of(found: Flow) -> Look:
-    """Clusters at the end by size: colours, then markers; leaders are those whom a cluster attends to, and the most attended."""
+    """Clusters at the end by size: colours, then markers; leaders are those whom a cluster attends
+    to, and the most attended.
+    """
     n = len(found.words)
     colours, markers = np.tile(to_rgb(HULL), (n, 1)), np.full(n, MARKERS[0])
     leaders, groups = {int(found.data["leader"].values[-1])}, 0
@@ -158,21 +201,42 @@ def headline(found: Flow) -> str:
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
     run = found.run
-    return join_parts([f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow from "
-                 f"{escape_words(facts['start'], 120)}", f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}"])
+    return join_parts(
+        [
+            (
+                f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow"
+                f" from {escape_words(facts['start'], 120)}"
+            ),
+            f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}",
+        ]
+    )
 
 
 def _note(found: Flow, look: Look) -> str:
     facts, scale = found.data.attrs, found.data.attrs["cosine_scale"]
-    parts = ["" if found.run.is_ok else f"{found.status} ",
-             f"Directions x / |x| on principal axes of all times together. Clusters: directions joined by cosines of {scale:g} "
-             "or more, at the end; grey: alone. Rings: the tokens that a cluster, or all tokens, attend to most. "]
+    parts = [
+        "" if found.run.is_ok else f"{found.status} ",
+        (
+            "Directions x / |x| on principal axes of all times together. Clusters: directions"
+            f" joined by cosines of {scale:g} or more, at the end; grey: alone. Rings: the tokens"
+            " that a cluster, or all tokens, attend to most. "
+        ),
+    ]
     heads = found.data.sizes["head"]
-    parts.append("Moduli: of all eigenvalues of P(t); the first is 1. " if heads == 1 else
-                 f"Moduli: of all eigenvalues of the sum of the {heads} matrices P(t); the first is the number of heads. ")
+    parts.append(
+        "Moduli: of all eigenvalues of P(t); the first is 1. "
+        if heads == 1
+        else (
+            f"Moduli: of all eigenvalues of the sum of the {heads} matrices P(t); the first is the"
+            " number of heads. "
+        )
+    )
     parts.append(f"Solved with {facts['solved']}.")
     if len(found.in_doubt):
-        parts.append(f" {len(found.in_doubt)} of {len(found.words)} directions change by more than 0.1 with steps twice as long.")
+        parts.append(
+            f" {len(found.in_doubt)} of {len(found.words)} directions change by more than 0.1 with"
+            " steps twice as long."
+        )
     return "".join(parts)
 
 
@@ -181,12 +245,23 @@ def _legend_marks(look: Look, found: Flow) -> list[Line2D]:
     count = int(found.data["clusters"].values[-1])
     last = float(found.data["time"].values[-1])
     dot: Any = {"linestyle": "", "marker": "o", "color": INK}
-    marks = [Line2D([], [], markersize=5, markerfacecolor="white", label="start", **dot),
-             Line2D([], [], markersize=6, label=f"t = {last:g}", **dot),
-             Line2D([], [], markersize=9, markerfacecolor="none", label="leader", **dot)]
+    marks = [
+        Line2D([], [], markersize=5, markerfacecolor="white", label="start", **dot),
+        Line2D([], [], markersize=6, label=f"t = {last:g}", **dot),
+        Line2D([], [], markersize=9, markerfacecolor="none", label="leader", **dot),
+    ]
     for group in range(min(look.groups, MOST_NAMED)):
-        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7,
-                            color=PALETTE[group % len(PALETTE)], label=_size_of(found, group)))
+        marks.append(
+            Line2D(
+                [],
+                [],
+                linestyle="",
+                marker=MARKERS[group // len(PALETTE)],
+                markersize=7,
+                color=PALETTE[group % len(PALETTE)],
+                label=_size_of(found, group),
+            )
+        )
     if look.groups > MOST_NAMED:
         marks.append(Line2D([], [], linestyle="", label=f"… of {count} clusters"))
     return marks
@@ -204,9 +279,20 @@ def _key_size(paper: Paper) -> float:
 
 
 def _legend(figure: Any, marks: Sequence[Line2D], columns: int, paper: Paper) -> None:
-    in_rows = [marks[k] for column in range(columns) for k in range(column, len(marks), columns)]      # matplotlib fills columns
-    figure.legend(handles=in_rows, loc="center", ncols=columns, frameon=False, fontsize=_key_size(paper), handletextpad=0.3,
-                columnspacing=1.4, borderpad=0.0, labelspacing=0.3)
+    in_rows = [
+        marks[k] for column in range(columns) for k in range(column, len(marks), columns)
+    ]  # matplotlib fills columns
+    figure.legend(
+        handles=in_rows,
+        loc="center",
+        ncols=columns,
+        frameon=False,
+        fontsize=_key_size(paper),
+        handletextpad=0.3,
+        columnspacing=1.4,
+        borderpad=0.0,
+        labelspacing=0.3,
+    )
 
 
 def _size_of(found: Flow, group: int) -> str:
@@ -215,15 +301,20 @@ def _size_of(found: Flow, group: int) -> str:
 
 
 def _axis_labels(found: Flow) -> list[str]:
-    return [f"principal axis {k + 1} ({share:.0%})".replace("%", " %") for k, share in enumerate(found.data["explained"].values)]
+    return [
+        f"principal axis {k + 1} ({share:.0%})".replace("%", " %")
+        for k, share in enumerate(found.data["explained"].values)
+    ]
 
 
 def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
-    return [(marker, np.flatnonzero(look.markers == marker)) for marker in dict.fromkeys(look.markers)]
+    return [
+        (marker, np.flatnonzero(look.markers == marker)) for marker in dict.fromkeys(look.markers)
+    ]
 
 
 def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
-    path = found.data["plane"].values[..., :2]                                                    # (T, n, 2)
+    path = found.data["plane"].values[..., :2]  # (T, n, 2)
     dress_flat(axes)
     labels = _axis_labels(found)[:2]
     labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
@@ -231,26 +322,61 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
-    axes.add_collection(LineCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.8, alpha=0.45, zorder=2),
-                        autolim=False)
+    axes.add_collection(
+        LineCollection(
+            list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.8, alpha=0.45, zorder=2
+        ),
+        autolim=False,
+    )
     for marker, tokens in _by_marker(look):
-        axes.scatter(*path[0, tokens].T, s=0.55 * size, marker=marker, facecolors="white", edgecolors=look.colours[tokens],
-                     linewidths=0.9, zorder=3, label="start")
-        axes.scatter(*path[-1, tokens].T, s=1.3 * size, marker=marker, c=look.colours[tokens], edgecolors="white", linewidths=0.6,
-                     zorder=4, label="end")
-    axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, zorder=5,
-                 label="leader")
+        axes.scatter(
+            *path[0, tokens].T,
+            s=0.55 * size,
+            marker=marker,
+            facecolors="white",
+            edgecolors=look.colours[tokens],
+            linewidths=0.9,
+            zorder=3,
+            label="start",
+        )
+        axes.scatter(
+            *path[-1, tokens].T,
+            s=1.3 * size,
+            marker=marker,
+            c=look.colours[tokens],
+            edgecolors="white",
+            linewidths=0.6,
+            zorder=4,
+            label="end",
+        )
+    axes.scatter(
+        *path[-1, look.leaders].T,
+        s=4.2 * size,
+        facecolors="none",
+        edgecolors=INK,
+        linewidths=0.9,
+        zorder=5,
+        label="leader",
+    )
     if paper.has_title:
         axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"))
 
 
 def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
-    """Words beside the starts, where tokens are still apart; of those that stay there, and of leaders, beside the ends."""
+    """Words beside the starts, where tokens are still apart; of those that stay there, and of
+    leaders, beside the ends.
+    """
     path = found.data["plane"].values[..., :2]
     are_few = len(words) <= MOST_WORDS
     named = np.arange(len(words)) if are_few else look.leaders[:MOST_WORDS]
-    at = axes.transData.transform(path[:, named].reshape(-1, 2)).reshape(-1, len(named), 2) * 72 / axes.figure.dpi
-    is_near = np.linalg.norm(at[-1] - at[0], axis=-1) < NEAR                   # the end would lie under the word of the start
+    at = (
+        axes.transData.transform(path[:, named].reshape(-1, 2)).reshape(-1, len(named), 2)
+        * 72
+        / axes.figure.dpi
+    )
+    is_near = (
+        np.linalg.norm(at[-1] - at[0], axis=-1) < NEAR
+    )  # the end would lie under the word of the start
     points = np.where(((not are_few) | is_near)[:, None], path[-1, named], path[0, named])
     # rings take room: nameless points on them keep names away
     reach = RING * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)]) * axes.figure.dpi / 72
@@ -258,26 +384,53 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper
     rings = axes.transData.inverted().transform(ringed.reshape(-1, 2))
     if len(points) + len(rings) > ALL_LABELLED:
         rings = rings[: max(0, ALL_LABELLED - len(points))]
-    label_points(axes, np.concatenate([points, rings]), [*(words[int(i)] for i in named), *[""] * len(rings)],
-                 [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)], 7 if paper.is_narrow else 8)
+    label_points(
+        axes,
+        np.concatenate([points, rings]),
+        [*(words[int(i)] for i in named), *[""] * len(rings)],
+        [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)],
+        7 if paper.is_narrow else 8,
+    )
 
 
 def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
-    path = found.data["plane"].values                                                             # (T, n, 3)
+    path = found.data["plane"].values  # (T, n, 3)
     limits = pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
     labels = [label.removeprefix("principal ") for label in _axis_labels(found)]
-    box = SpaceBox(axes, [label.partition(" (")[0] for label in labels] if paper.is_narrow else labels, limits, paper=paper)
-    axes.add_collection3d(Line3DCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45,
-                                           zorder=3))
+    box = SpaceBox(
+        axes,
+        [label.partition(" (")[0] for label in labels] if paper.is_narrow else labels,
+        limits,
+        paper=paper,
+    )
+    axes.add_collection3d(
+        Line3DCollection(
+            list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45, zorder=3
+        )
+    )
     size = token_size(path.shape[1], paper)
     for marker, tokens in _by_marker(look):
         for at, face, factor in ((0, "white", 0.55), (-1, None, 1.3)):
             near = np.clip(1.0 + 0.35 * box.depth(path[at, tokens]), 0.5, 1.5)
-            axes.scatter(*path[at, tokens].T, s=factor * size * near, marker=marker, depthshade=False, zorder=4 - at,
-                         facecolors=look.colours[tokens] if face is None else face,
-                         edgecolors=look.colours[tokens] if face else "white", linewidths=0.8)
-    axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, depthshade=False,
-                 zorder=6)
+            axes.scatter(
+                *path[at, tokens].T,
+                s=factor * size * near,
+                marker=marker,
+                depthshade=False,
+                zorder=4 - at,
+                facecolors=look.colours[tokens] if face is None else face,
+                edgecolors=look.colours[tokens] if face else "white",
+                linewidths=0.8,
+            )
+    axes.scatter(
+        *path[-1, look.leaders].T,
+        s=4.2 * size,
+        facecolors="none",
+        edgecolors=INK,
+        linewidths=0.9,
+        depthshade=False,
+        zorder=6,
+    )
     shown = found.data["explained"].values.sum()
     if paper.has_title:
         axes.set_title(f"in space: {shown:.0%} of the variance".replace("%", " %"))
@@ -294,8 +447,22 @@ def _time_axis(axes: Any, found: Flow, paper: Paper) -> np.ndarray:
 def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
     data, n = found.data, len(found.words)
     times = _time_axis(axes, found, paper)
-    axes.step(times, data["clusters"].values, where="post", color=PALETTE[0], linewidth=1.6, label="clusters")
-    axes.plot(times, data["rank"].values, color=PALETTE[1], linewidth=1.4, linestyle=(0, (5, 2)), label="effective rank")
+    axes.step(
+        times,
+        data["clusters"].values,
+        where="post",
+        color=PALETTE[0],
+        linewidth=1.6,
+        label="clusters",
+    )
+    axes.plot(
+        times,
+        data["rank"].values,
+        color=PALETTE[1],
+        linewidth=1.4,
+        linestyle=(0, (5, 2)),
+        label="effective rank",
+    )
     axes.set_ylim(0, 1.06 * n)
     axes.axhline(1.0, color=RULE, linewidth=0.8, zorder=0)
     axes.set_title(f"of {n} tokens")
@@ -305,10 +472,21 @@ def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
 def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
     data = found.data
     times = _time_axis(axes, found, paper)
-    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6,
-              label="mean" if paper.is_narrow else "mean over pairs")
-    axes.plot(times, data["cosine_low"].values, color=PALETTE[3], linewidth=1.4, linestyle=(0, (5, 2)),
-              label="5 % below" if paper.is_narrow else "5 % of pairs are below")
+    axes.plot(
+        times,
+        data["cosine"].values,
+        color=PALETTE[2],
+        linewidth=1.6,
+        label="mean" if paper.is_narrow else "mean over pairs",
+    )
+    axes.plot(
+        times,
+        data["cosine_low"].values,
+        color=PALETTE[3],
+        linewidth=1.4,
+        linestyle=(0, (5, 2)),
+        label="5 % below" if paper.is_narrow else "5 % of pairs are below",
+    )
     low = float(np.nanmin(data["cosine_low"].values))
     axes.set_ylim(min(-0.05, low - 0.06), 1.05)
     axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
@@ -319,19 +497,39 @@ def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
 def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
     data, heads = found.data, found.data.sizes["head"]
     times = _time_axis(axes, found, paper)
-    moduli = data["mean_eigenvalue"].values * heads                                               # (T, n)
-    axes.plot(times, moduli[:, 2 : MOST_MODULI], color=HULL, linewidth=0.5, alpha=0.6, zorder=2)
-    axes.plot(times, moduli[:, 1], color=PALETTE[1], linewidth=1.5, linestyle=(0, (5, 2)), zorder=5, label="second")
-    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4,
-              label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}")
-    axes.set_ylim(-0.02 * heads, 1.32 * heads)                                                   # the legend stands above
-    axes.set_title("|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)")
+    moduli = data["mean_eigenvalue"].values * heads  # (T, n)
+    axes.plot(times, moduli[:, 2:MOST_MODULI], color=HULL, linewidth=0.5, alpha=0.6, zorder=2)
+    axes.plot(
+        times,
+        moduli[:, 1],
+        color=PALETTE[1],
+        linewidth=1.5,
+        linestyle=(0, (5, 2)),
+        zorder=5,
+        label="second",
+    )
+    axes.plot(
+        times,
+        moduli[:, 0],
+        color=INK,
+        linewidth=1.6,
+        zorder=4,
+        label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}",
+    )
+    axes.set_ylim(-0.02 * heads, 1.32 * heads)  # the legend stands above
+    axes.set_title(
+        "|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)"
+    )
     axes.legend(**_inside(paper) | {"loc": "upper right", "ncols": 2})
 
 
 def _inside(paper: Paper) -> dict[str, Any]:
     """How legends inside a panel look."""
-    return {**INSIDE, "fontsize": 7, "handlelength": 1.2, "columnspacing": 0.8, "borderpad": 0.2} if paper.is_narrow else INSIDE
+    return (
+        {**INSIDE, "fontsize": 7, "handlelength": 1.2, "columnspacing": 0.8, "borderpad": 0.2}
+        if paper.is_narrow
+        else INSIDE
+    )
 
 
 def _draw_received(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
@@ -351,8 +549,10 @@ def _draw_received(axes: Any, found: Flow, look: Look, words: Sequence[str], pap
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("t", labelpad=1)
     mean = "" if data.sizes["head"] == 1 else " (mean over heads)"
-    axes.set_title(f"share of all attention that each token receives{mean}" + ("; leaders in bold" if are_all else
-                   "; leaders are named"))
+    axes.set_title(
+        f"share of all attention that each token receives{mean}"
+        + ("; leaders in bold" if are_all else "; leaders are named")
+    )
     bar = axes.figure.colorbar(image, ax=axes, pad=0.01, aspect=14, extend="min")
     bar.outline.set_visible(False)
 

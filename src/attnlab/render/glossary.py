@@ -1,4 +1,6 @@
-"""The terms of a page of HTML: the first use of each is a link to its meaning, which stands at the end of the page."""
+"""The terms of a page of HTML: the first use of each is a link to its meaning, which stands at the
+end of the page.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from attnlab.glossary import TERMS, Term, compile_term
 
 TAG = re.compile(r"(<[^>]*>)")
 NOT_PROSE = ("a", "blockquote", "code", "footer", "h1", "h2", "h3", "nav", "pre", "style", "title")
-"""Elements whose words are not linked: headings, links, code, and the texts of strangers (blockquote)."""
+"""Elements whose words are not linked: headings, links, code, and the texts of strangers
+(blockquote).
+"""
 
 CSS = """
 a.term { color: inherit; text-decoration: underline dotted; text-underline-offset: .15em; }
@@ -22,12 +26,17 @@ def add_glossary(body: str) -> str:
     linked, used = link_terms(body)
     if not used:
         return body
-    entries = "".join(f'<dt id="term-{term.place}">{escape(term.name)}</dt><dd>{write_meaning(term)}</dd>' for term in used)
+    entries = "".join(
+        f'<dt id="term-{term.place}">{escape(term.name)}</dt><dd>{write_meaning(term)}</dd>'
+        for term in used
+    )
     return f'{linked}\n<h2 id="terms">Terms</h2><dl class="terms">{entries}</dl>'
 
 
 def link_terms(body: str) -> tuple[str, list[Term]]:
-    """Return the body with the first use of each term as a link, and the terms in the order of the glossary."""
+    """Return the body with the first use of each term as a link, and the terms in the order of the
+    glossary.
+    """
     missing, pieces, closed = list(TERMS), TAG.split(body), 0
     for place, piece in enumerate(pieces):
         if place % 2:
@@ -50,14 +59,21 @@ def _depth(tag: str) -> int:
 
 
 def _link(text: str, missing: list[Term]) -> str:
-    """Link the first use of each missing term in a piece of text without tags; terms that were found leave the list."""
+    """Link the first use of each missing term in a piece of text without tags; terms that were
+    found leave the list.
+    """
     found = {term: match for term in missing if (match := compile_term(term).search(text))}
     taken: list[tuple[int, int, Term]] = []
     for term, match in found.items():
         begin, end = match.span()
-        if all(end <= other[0] or begin >= other[1] for other in taken):        # "precision wall" is one term, not two
+        if all(
+            end <= other[0] or begin >= other[1] for other in taken
+        ):  # "precision wall" is one term, not two
             taken.append((begin, end, term))
             missing.remove(term)
     for begin, end, term in sorted(taken, key=lambda one: one[0], reverse=True):
-        text = f'{text[:begin]}<a class="term" href="#term-{term.place}">{text[begin:end]}</a>{text[end:]}'
+        text = (
+            f'{text[:begin]}<a class="term"'
+            f' href="#term-{term.place}">{text[begin:end]}</a>{text[end:]}'
+        )
     return text

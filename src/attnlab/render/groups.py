@@ -1,9 +1,10 @@
 """Which tokens are drawn alike: by the limit they go to, as far as the end of the run shows it.
 
-Theory says where to look. For V = I whole tokens z_i converge to points; for a mixed spectrum only their part in the
-unstable subspace (Re eigenvalue > 0) does; for a simple leading eigenvalue at first only that one coordinate.
-Hyperplanes are at most three, and none are known with a feed-forward layer. The first of these in which the last tokens form
-groups gives the colours. Tokens that form none are coloured by where they start, along the widest direction, so that
+Theory says where to look. For V = I whole tokens z_i converge to points; for a mixed spectrum only
+their part in the unstable subspace (Re eigenvalue > 0) does; for a simple leading eigenvalue at
+first only that one coordinate. Hyperplanes are at most three, and none are known with a
+feed-forward layer. The first of these in which the last tokens form groups gives the colours.
+Tokens that form none are coloured by where they start, along the widest direction, so that
 neighbours look alike.
 """
 
@@ -22,7 +23,9 @@ from attnlab.render.style import MARKERS, PALETTE, TOKENS
 from attnlab.types import Trajectory
 
 MOST_TOKENS = 2000
-"""Beyond this, all pairs of tokens take longer than the picture is worth, and single tokens are not seen anyway."""
+"""Beyond this, all pairs of tokens take longer than the picture is worth, and single tokens are not
+seen anyway.
+"""
 
 MOST_HYPERPLANES = 3
 """The theorem allows three parallel hyperplanes at most: more groups are not what it speaks of."""
@@ -33,7 +36,8 @@ MOST_COORDINATES = 256
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """How tokens are drawn: colours (n, 3), markers (n,), whether they lead (n,), labels (n,) or None, and the words for it.
+    """How tokens are drawn: colours (n, 3), markers (n,), whether they lead (n,), labels (n,) or
+    None, and the words for it.
 
     normal (d,) is perpendicular to the hyperplanes, where the groups are hyperplanes.
     """
@@ -56,24 +60,32 @@ def group_tokens(run: Trajectory) -> Groups:
             markers = np.array([MARKERS[k // len(PALETTE)] for k in labels])
             words = f"Colour: {what} at the end ({labels.max() + 1} groups)."
             return Groups(colours, markers, leaders, labels, words, normal)
-    return Groups(_colours_by_start(run), np.full(run.n, MARKERS[0]), leaders, None, "Colour: place at the start.")
+    return Groups(
+        _colours_by_start(run),
+        np.full(run.n, MARKERS[0]),
+        leaders,
+        None,
+        "Colour: place at the start.",
+    )
 
 
 def _colours_by_start(run: Trajectory) -> np.ndarray:
     """Colours (n, 3) by the order of the first tokens along their widest direction."""
-    start = run.scaled_x()[0][0]                                               # its scale does not matter
+    start = run.scaled_x()[0][0]  # its scale does not matter
     centred = start - start.mean(axis=0)
     along = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
-    if along[np.argmax(np.abs(along))] < 0:                                    # a singular vector's sign is arbitrary: fix it
+    if along[np.argmax(np.abs(along))] < 0:  # a singular vector's sign is arbitrary: fix it
         along = -along
     order = np.argsort(np.argsort(along, kind="stable"))
     shares = order / max(run.n - 1, 1)
     return np.asarray(TOKENS(shares))[:, :3]
 
 
-def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, np.ndarray | None]]:
-    """Where the theory lets limits appear: words for a group there, the dimension, the first and the last points (n, k), the
-    normal of hyperplanes.
+def _projections(
+    run: Trajectory,
+) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Where the theory lets limits appear: words for a group there, the dimension, the first and
+    the last points (n, k), the normal of hyperplanes.
     """
     if run.n > MOST_TOKENS or len(run.times) < 2:
         return
@@ -99,16 +111,24 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
     values, vectors = np.linalg.eig(V.T)
     order = np.argsort(-values.real)
     top = values[order[0]]
-    if has_hyperplanes and run.d > 1 and top.imag == 0 and top.real > 0 and values[order[1]].real < (1 - 1e-6) * top.real:
+    if (
+        has_hyperplanes
+        and run.d > 1
+        and top.imag == 0
+        and top.real > 0
+        and values[order[1]].real < (1 - 1e-6) * top.real
+    ):
         dual = vectors[:, order[:1]].real
         yield "hyperplane", 1, z[0] @ dual, z[-1] @ dual, dual[:, 0]
 
 
 def _clusters(first: np.ndarray, last: np.ndarray, rank: int) -> np.ndarray | None:
-    """Labels (n,) of the groups of `last`, largest group 0; None unless there are between two and n/2 of them.
+    """Labels (n,) of the groups of `last`, largest group 0; None unless there are between two and
+    n/2 of them.
 
-    Tokens are linked within 1 % of the first size, or a fifth of the usual gap n^{-1/rank} of n points if that is
-    less: points thrown at random then keep more than n/2 groups, so chance is not seen as clusters.
+    Tokens are linked within 1 % of the first size, or a fifth of the usual gap n^{-1/rank} of n
+    points if that is less: points thrown at random then keep more than n/2 groups, so chance is not
+    seen as clusters.
     """
     n = len(last)
     size = np.linalg.norm(np.ptp(first, axis=0))
@@ -119,7 +139,9 @@ def _clusters(first: np.ndarray, last: np.ndarray, rank: int) -> np.ndarray | No
     if not 2 <= len(names) <= min(n // 2, len(PALETTE) * len(MARKERS)):
         return None
     # ties go by the smallest token number: the same run gives the same colours
-    order = sorted(range(len(names)), key=lambda k: (-counts[k], int(np.argmax(labels == names[k]))))
+    order = sorted(
+        range(len(names)), key=lambda k: (-counts[k], int(np.argmax(labels == names[k])))
+    )
     place = np.empty(len(names), dtype=int)
     place[order] = np.arange(len(names))
     return place[np.searchsorted(names, labels)]
@@ -132,6 +154,6 @@ def _leaders(run: Trajectory) -> np.ndarray:
     """
     if run.n > MOST_TOKENS:
         return np.zeros(run.n, dtype=bool)
-    if not run.dynamics.kernel.rows_sum_to_one:                                # softmax has the shares
+    if not run.dynamics.kernel.rows_sum_to_one:  # softmax has the shares
         run = replace(run, dynamics=run.dynamics.replace(kernel="softmax"))
-    return np.any(attention(run, -1) > 0.5, axis=(0, 1))                       # of (h, n, n)
+    return np.any(attention(run, -1) > 0.5, axis=(0, 1))  # of (h, n, n)

@@ -24,35 +24,77 @@ from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
 from attnlab.types import Limit, Trajectory
 
-ENCODING = ("-preset", "medium", "-crf", "20", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
-            "-movflags", "+faststart")
-"""H.264 that every browser and player shows: colours at half resolution, which needs even sizes, and the index in front."""
+ENCODING = (
+    "-preset",
+    "medium",
+    "-crf",
+    "20",
+    "-vf",
+    "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
+    "-movflags",
+    "+faststart",
+)
+"""H.264 that every browser and player shows: colours at half resolution, which needs even sizes,
+and the index in front.
+"""
 
 DOING = "filming"
 
 
 @overload
-def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, frames: int = 100, kind: str | None = None,
-          progress: ProgressOption = False, dpi: float = 120, member: int = 0, frame: str | None = None,
-          head: int | None = None) -> Film: ...
+def movie(
+    run: Trajectory,
+    path: str | os.PathLike[str],
+    *,
+    fps: float = 20,
+    frames: int = 100,
+    kind: str | None = None,
+    progress: ProgressOption = False,
+    dpi: float = 120,
+    member: int = 0,
+    frame: str | None = None,
+    head: int | None = None,
+) -> Film: ...
 @overload
-def movie(run: Trajectory, path: list[str] | list[Path] | tuple[str | os.PathLike[str], ...], *, fps: float = 20,
-          frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
-          frame: str | None = None, head: int | None = None) -> Films: ...
-def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fps: float = 20,
-          frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
-          frame: str | None = None, head: int | None = None) -> Film | Films:
+def movie(
+    run: Trajectory,
+    path: list[str] | list[Path] | tuple[str | os.PathLike[str], ...],
+    *,
+    fps: float = 20,
+    frames: int = 100,
+    kind: str | None = None,
+    progress: ProgressOption = False,
+    dpi: float = 120,
+    member: int = 0,
+    frame: str | None = None,
+    head: int | None = None,
+) -> Films: ...
+def movie(
+    run: Trajectory,
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    fps: float = 20,
+    frames: int = 100,
+    kind: str | None = None,
+    progress: ProgressOption = False,
+    dpi: float = 120,
+    member: int = 0,
+    frame: str | None = None,
+    head: int | None = None,
+) -> Film | Films:
     """Write a run as a movie and return the path, which a notebook shows as a movie.
 
-    Frames are spread evenly over the saved times. If there are fewer saved times than frames, tokens move in straight lines
-    between them. An existing file is replaced only when the new one is complete.
+    Frames are spread evenly over the saved times. If there are fewer saved times than frames,
+    tokens move in straight lines between them. An existing file is replaced only when the new one
+    is complete.
 
     Parameters
     ----------
     run : Trajectory
         The run.
     path : str or path, or a sequence of them
-        The name of a .gif or .mp4 file. Two names, one of each kind, get the same frames, which are drawn once.
+        The name of a .gif or .mp4 file. Two names, one of each kind, get the same frames, which are
+        drawn once.
     fps : float, optional
         Frames per second.
     frames : int, optional
@@ -60,7 +102,8 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
     kind, member, frame, head
         As in `plot`.
     progress : bool, function or Progress, optional
-        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
     dpi : float, optional
         Pixels per inch of the figure.
 
@@ -79,10 +122,15 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
     'run.gif'
     """
     if isinstance(run, Limit):
-        raise TypeError("A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with the run it came "
-                        "from.")
+        raise TypeError(
+            "A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with"
+            " the run it came from."
+        )
     if not isinstance(run, Trajectory):
-        raise TypeError(f"movie draws a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
+        raise TypeError(
+            "movie draws a Trajectory, as simulate(...) and load(...) return it; got"
+            f" {type(run).__name__}."
+        )
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     targets = [check_movie_name(one) for one in paths]
     if not targets:
@@ -97,30 +145,49 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
         chosen = choose_kind(scene, kind)
         temporary = [files.enter_context(replace_file(target)) for target in targets]
         written = dict(zip(targets, temporary, strict=True))
-        _record(chosen.stage(scene, head), positions(scene, int(frames)), written, float(fps), dpi, progress)
+        _record(
+            chosen.stage(scene, head),
+            positions(scene, int(frames)),
+            written,
+            float(fps),
+            dpi,
+            progress,
+        )
     return Film(targets[0]) if isinstance(path, (str, os.PathLike)) else Films(map(Film, targets))
 
 
 def positions(scene: Scene, frames: int) -> np.ndarray:
-    """The position of every frame: numbers of saved times, or between them where there are fewer of them than frames."""
+    """The position of every frame: numbers of saved times, or between them where there are fewer of
+    them than frames.
+    """
     even = np.linspace(0, len(scene.times) - 1, frames)
     return np.rint(even) if len(scene.times) >= frames else even
 
 
-def _record(stage: Stage, where: np.ndarray, files: Mapping[Path, Path], fps: float, dpi: float,
-            progress: Progress) -> None:
+def _record(
+    stage: Stage,
+    where: np.ndarray,
+    files: Mapping[Path, Path],
+    fps: float,
+    dpi: float,
+    progress: Progress,
+) -> None:
     """Draw every frame once and give it to all files, {name: temporary name}."""
     figure, show = stage
     show(float(where[0]))
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    figure.set_layout_engine("none")             # laid out once: panels stand still, and a frame takes half the time
+    figure.set_layout_engine(
+        "none"
+    )  # laid out once: panels stand still, and a frame takes half the time
     size = canvas.get_width_height()
     sinks: list[GifSink | Mp4Sink] = []
     try:
         for target, file in files.items():
-            sinks.append((GifSink if file.suffix.lower() == ".gif" else Mp4Sink)(target, file, size, fps))
+            sinks.append(
+                (GifSink if file.suffix.lower() == ".gif" else Mp4Sink)(target, file, size, fps)
+            )
         for number, position in enumerate(where):
             show(float(position))
             canvas.draw()
@@ -147,13 +214,21 @@ class GifSink:
         from PIL import Image
 
         image = Image.frombuffer("RGBA", self.size, picture, "raw", "RGBA", 0, 1).convert("RGB")
-        # few colours are used, and a palette for each frame keeps them exact; equal frames stay frames
-        self.pictures.append(image.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE))
+        # few colours are used, and a palette for each frame keeps them exact; equal frames stay
+        # frames
+        self.pictures.append(
+            image.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        )
 
     def finish(self) -> None:
         """Write the file."""
         first, *others = self.pictures
-        options: dict[str, Any] = {"save_all": True, "append_images": others, "duration": self.milliseconds, "loop": 0}
+        options: dict[str, Any] = {
+            "save_all": True,
+            "append_images": others,
+            "duration": self.milliseconds,
+            "loop": 0,
+        }
         try:
             first.save(self.file, format="GIF", disposal=1, **options)
         except OSError as problem:
@@ -172,18 +247,46 @@ class Mp4Sink:
 
         self.target = target
         rate = str(Fraction(fps).limit_denominator())
-        source = ["-f", "rawvideo", "-s", f"{size[0]}x{size[1]}", "-pix_fmt", "rgba", "-r", rate, "-i", "-"]
-        command = [get_ffmpeg_exe(), "-y", *source, "-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", *ENCODING, "-v", "error"]
+        source = [
+            "-f",
+            "rawvideo",
+            "-s",
+            f"{size[0]}x{size[1]}",
+            "-pix_fmt",
+            "rgba",
+            "-r",
+            rate,
+            "-i",
+            "-",
+        ]
+        command = [
+            get_ffmpeg_exe(),
+            "-y",
+            *source,
+            "-an",
+            "-vcodec",
+            "libx264",
+            "-pix_fmt",
+            "yuv420p",
+            *ENCODING,
+            "-v",
+            "error",
+        ]
         # a process group of its own: Ctrl-C is for us, who then end it
-        self.encoder = subprocess.Popen([*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, start_new_session=True)
+        self.encoder = subprocess.Popen(
+            [*command, str(file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
 
     def add(self, picture: bytes) -> None:
         """The next frame, in RGBA."""
         assert self.encoder.stdin is not None
         try:
             self.encoder.stdin.write(picture)
-        except OSError:                     # the encoder has gone, and its last words say why
+        except OSError:  # the encoder has gone, and its last words say why
             self.finish()
             raise cannot_write(self.target, "the encoder stopped") from None
 
@@ -192,10 +295,14 @@ class Mp4Sink:
         _, words = self.encoder.communicate()
         if self.encoder.returncode:
             lines = words.decode(errors="replace").strip().splitlines()
-            raise cannot_write(self.target, lines[-1].rpartition("] ")[2] if lines else "the encoder stopped")
+            raise cannot_write(
+                self.target, lines[-1].rpartition("] ")[2] if lines else "the encoder stopped"
+            )
 
     def close(self) -> None:
-        """End the encoder; what it has written is complete after `finish`, and thrown away otherwise."""
+        """End the encoder; what it has written is complete after `finish`, and thrown away
+        otherwise.
+        """
         if self.encoder.poll() is None:
             self.encoder.kill()
         for pipe in (self.encoder.stdin, self.encoder.stderr):

@@ -1,4 +1,6 @@
-"""Whether a figure or a movie can be written under a name: asked before a long run, and again when it is written."""
+"""Whether a figure or a movie can be written under a name: asked before a long run, and again when
+it is written.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ def check_figure_name(path: str | os.PathLike[str]) -> Path:
     """The path, if a figure can be written there; the error that saving it would give if not."""
     target = Path(path)
     if target.suffix.lower().lstrip(".") not in FigureCanvasBase.get_supported_filetypes():
-        raise ValueError("A figure's file name must end in .png, .pdf or .svg (or .pgf, .eps, .jpg, .tif, .webp), "
-                         f"got {target.name!r}.")
+        raise ValueError(
+            "A figure's file name must end in .png, .pdf or .svg (or .pgf, .eps, .jpg, .tif,"
+            f" .webp), got {target.name!r}."
+        )
     if target.suffix.lower() == ".pgf":
         if tex_program() is None:
             raise ValueError(NO_TEX)
@@ -34,9 +38,14 @@ def check_movie_name(path: str | os.PathLike[str]) -> Path:
 
 def _check_place(target: Path, what: str, suffixes: str) -> Path:
     if target.is_dir():
-        raise IsADirectoryError(f"A {what} is written to a file, but {target} is a folder. Add a name ending in {suffixes}.")
+        raise IsADirectoryError(
+            f"A {what} is written to a file, but {target} is a folder. Add a name ending in"
+            f" {suffixes}."
+        )
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist. Create it, or write the {what} elsewhere.")
+        raise FileNotFoundError(
+            f"The folder {target.parent} does not exist. Create it, or write the {what} elsewhere."
+        )
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(closed_folder(target, what, "Permission denied"))
     return target
@@ -44,5 +53,7 @@ def _check_place(target: Path, what: str, suffixes: str) -> Path:
 
 def closed_folder(target: Path, what: str, reason: str | None) -> str:
     """The sentence for a folder that takes no files."""
-    return (f"The folder {target.parent} cannot be written to ({reason}). "
-            f"Write the {what} elsewhere, or change the folder's permissions.")
+    return (
+        f"The folder {target.parent} cannot be written to ({reason}). "
+        f"Write the {what} elsewhere, or change the folder's permissions."
+    )

@@ -18,7 +18,9 @@ PANEL = 1.35
 
 @dataclass(frozen=True)
 class Paper:
-    """width: inches, None for the usual width of the figure. has_title: whether headline and note are drawn."""
+    """width: inches, None for the usual width of the figure. has_title: whether headline and note
+    are drawn.
+    """
 
     width: float | None = None
     has_title: bool = True
@@ -35,7 +37,9 @@ class Paper:
         return self.width is not None and self.width < NARROW
 
     def columns(self, count: int, most: int, panel: float = PANEL) -> int:
-        """How many of `count` panels stand side by side: at most `most`, each `panel` inches wide or more, in even rows."""
+        """How many of `count` panels stand side by side: at most `most`, each `panel` inches wide
+        or more, in even rows.
+        """
         columns = min(count, most)
         if self.width is not None:
             columns = max(1, min(columns, int(self.width / panel)))
@@ -48,7 +52,13 @@ SCREEN = Paper()
 
 
 def _checked_width(width: Any) -> float:
-    if not isinstance(width, numbers.Real) or isinstance(width, bool) or not LEAST <= float(width) <= MOST:
-        raise ValueError(f"width must be the width of the figure in inches, from {LEAST:g} to {MOST:g}, got {width!r}. "
-                         "A column of a paper is about 3.4 inches wide.")
+    if (
+        not isinstance(width, numbers.Real)
+        or isinstance(width, bool)
+        or not LEAST <= float(width) <= MOST
+    ):
+        raise ValueError(
+            f"width must be the width of the figure in inches, from {LEAST:g} to {MOST:g}, got"
+            f" {width!r}. A column of a paper is about 3.4 inches wide."
+        )
     return float(width)

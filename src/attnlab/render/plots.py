@@ -20,36 +20,48 @@ from attnlab.types import Limit, Trajectory
 from attnlab.verdicts import Verdict
 
 
-def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
-         frame: str | None = None, head: int | None = None, width: float | None = None, title: bool = True) -> Figure:
+def plot(
+    thing: Any,
+    kind: str | None = None,
+    *,
+    times: Sequence[float] | float | None = None,
+    member: int = 0,
+    frame: str | None = None,
+    head: int | None = None,
+    width: float | None = None,
+    title: bool = True,
+) -> Figure:
     """Return a matplotlib Figure of a run, a Limit, verdicts, or a result of al.models.
 
-    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf if TeX is installed. It needs neither a display nor pyplot.
+    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf if TeX is installed. It needs
+    neither a display nor pyplot.
 
     Parameters
     ----------
     thing : Trajectory, Limit, verdicts, or what al.models.sentence, iterate and flow return
         What to draw. `check` returns verdicts. A list of Limits shows one member.
     kind : str, optional
-        "tokens" (points at a few times, for d = 2 and 3), "paths" (coordinates over time), "pca" and "pca3d" (two or three
-        principal axes), "attention" (heat maps of P), "eigenvalues" (of P, in the complex plane), or "observed" (what
-        `simulate(..., observe=[...])` kept). The default is paths for d = 1, tokens for d = 2 and 3, and pca above. A Limit has
-        one kind, "limit".
+        "tokens" (points at a few times, for d = 2 and 3), "paths" (coordinates over time), "pca"
+        and "pca3d" (two or three principal axes), "attention" (heat maps of P), "eigenvalues" (of
+        P, in the complex plane), or "observed" (what `simulate(..., observe=[...])` kept). The
+        default is paths for d = 1, tokens for d = 2 and 3, and pca above. A Limit has one kind,
+        "limit".
     times : sequence of float, or float, optional
-        The times to show, each moved to the nearest saved one. The default is the first, the last and two between them, chosen
-        so that neighbouring panels differ as much as possible.
+        The times to show, each moved to the nearest saved one. The default is the first, the last
+        and two between them, chosen so that neighbouring panels differ as much as possible.
     member : int, optional
         The member of a batch, counted from 0.
     frame : str, optional
-        "z" or "x". The default is z, but x on the sphere and if no eigenvalue of V (summed over heads) has a positive real
-        part.
+        "z" or "x". The default is z, but x on the sphere and if no eigenvalue of V (summed over
+        heads) has a positive real part.
     head : int, optional
         The head whose attention to show. The default is the first few heads.
     width : float, optional
-        The width of the figure in inches, such as 3.4 for a column of a paper. Panels then use more rows, and letters have at
-        least 7 points. The default depends on the kind.
+        The width of the figure in inches, such as 3.4 for a column of a paper. Panels then use more
+        rows, and letters have at least 7 points. The default depends on the kind.
     title : bool, optional
-        False leaves out the headline and the note below. `figure.caption` has their text, for the caption of a paper.
+        False leaves out the headline and the note below. `figure.caption` has their text, for the
+        caption of a paper.
 
     Returns
     -------
@@ -64,7 +76,9 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     >>> al.plot(run, "paths").savefig("paths.png")
     """
     paper = Paper(width, title)
-    if isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing):       # the limits of a batch
+    if (
+        isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing)
+    ):  # the limits of a batch
         thing, member = _choose_member(thing, member), 0
     if isinstance(thing, Limit):
         check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
@@ -81,11 +95,15 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     with house_style(paper):
         scene = make_scene(thing, member, frame, paper)
         chosen = choose_kind(scene, kind)
-        return chosen.draw(scene, choose_moments(scene, times, chosen.shown, chosen.panels(scene, head)), head)
+        return chosen.draw(
+            scene, choose_moments(scene, times, chosen.shown, chosen.panels(scene, head)), head
+        )
 
 
 def _plot_model_result(thing: Any, paper: Paper) -> Figure:
-    """Return the figure of a result of a trained model: a Flow, or the Dataset of a sentence or of an iterated layer."""
+    """Return the figure of a result of a trained model: a Flow, or the Dataset of a sentence or of
+    an iterated layer.
+    """
     from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, Flow):
@@ -93,13 +111,17 @@ def _plot_model_result(thing: Any, paper: Paper) -> Figure:
     shown = getattr(thing, "attrs", {}).get("kind")
     if shown in ("sentence", "iteration"):
         return (draw_sentence if shown == "sentence" else draw_iteration)(thing, paper)
-    raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...) does, verdicts, "
-                    "as check(...) does, or what models.sentence, models.iterate and models.flow return; got "
-                    f"{type(thing).__name__}.")
+    raise TypeError(
+        "plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...)"
+        " does, verdicts, as check(...) does, or what models.sentence, models.iterate and"
+        f" models.flow return; got {type(thing).__name__}."
+    )
 
 
 def choose_kind(scene: Scene, kind: str | None) -> Kind:
-    """Return the Kind of this name, or a suitable one. Raise ValueError if it cannot show the scene."""
+    """Return the Kind of this name, or a suitable one. Raise ValueError if it cannot show the
+    scene.
+    """
     chosen: Kind = kinds[suitable(scene) if kind is None else kind]
     objection = chosen.objection(scene)
     if objection:
@@ -110,28 +132,40 @@ def choose_kind(scene: Scene, kind: str | None) -> Kind:
 def check_limit_options(kind: str | None, **options: Any) -> None:
     """Refuse what only a figure of a run has."""
     if kind not in (None, "limit"):
-        raise ValueError(f"A Limit has one kind of figure, 'limit', got kind = {kind!r}. Leave kind out, or plot a run.")
+        raise ValueError(
+            f"A Limit has one kind of figure, 'limit', got kind = {kind!r}. Leave kind out, or plot"
+            " a run."
+        )
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} applies only to figures of a run, and this is a Limit. Remove it. "
-                             "To show times, name them when the limit is computed: limit(..., times=[10, 50]).")
+            raise ValueError(
+                f"{name} applies only to figures of a run, and this is a Limit. Remove it. "
+                "To show times, name them when the limit is computed: limit(..., times=[10, 50])."
+            )
 
 
 def choose_verdicts(thing: Any, member: int) -> list[Verdict]:
-    """Return the verdicts of one run from a verdict, a list of verdicts, or the list of lists of a batch."""
+    """Return the verdicts of one run from a verdict, a list of verdicts, or the list of lists of a
+    batch.
+    """
     verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
     if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
         verdicts = list(_choose_member(verdicts, member))
     if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
-        raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "
-                        f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}.")
+        raise TypeError(
+            "plot draws a list of verdicts, as check(run) returns it; this list holds "
+            f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}."
+        )
     return verdicts
 
 
 def _choose_member(batch: Sequence[Any], member: int) -> Any:
     """Return one of the results of a batch."""
     if not 0 <= member < len(batch):
-        raise ValueError(f"member must be the number of a member of the batch, 0 to {len(batch) - 1}, got {member}.")
+        raise ValueError(
+            f"member must be the number of a member of the batch, 0 to {len(batch) - 1}, got"
+            f" {member}."
+        )
     return batch[member]
 
 
@@ -140,7 +174,9 @@ def is_drawable(thing: Any) -> bool:
     from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, list | tuple):
-        return bool(thing) and all(isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing)
+        return bool(thing) and all(
+            isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing
+        )
     known = isinstance(thing, Trajectory | Limit | Verdict | Flow)
     return known or getattr(thing, "attrs", {}).get("kind") in ("sentence", "iteration")
 

@@ -1,4 +1,6 @@
-"""A Scene: one member of a run made ready for drawing, so that no figure has to know about frames, batches or clocks."""
+"""A Scene: one member of a run made ready for drawing, so that no figure has to know about frames,
+batches or clocks.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Scene:
 
     @cached_property
     def shows_hull(self) -> bool:
-        """Whether the convex hull says something: it is monotone where V is a multiple of the identity, and else is not."""
+        """Whether the convex hull says something: it is monotone where V is a multiple of the
+        identity, and else is not.
+        """
         weights = self.run.dynamics.weights
         return not self.is_sphere and weights.heads == 1 and is_multiple_of_identity(weights)
 
@@ -78,15 +82,23 @@ class Scene:
         if part == 0.0:
             return self.points[low]
         between = (1.0 - part) * self.points[low] + part * self.points[high]
-        return between / np.linalg.norm(between, axis=-1, keepdims=True) if self.shows_sphere else between
+        return (
+            between / np.linalg.norm(between, axis=-1, keepdims=True)
+            if self.shows_sphere
+            else between
+        )
 
     def history(self, position: float, since: float = 0.0) -> np.ndarray:
-        """The points (k, n, d) from one position to another, the saved ones between them included."""
+        """The points (k, n, d) from one position to another, the saved ones between them
+        included.
+        """
         inner = np.arange(int(np.floor(since)) + 1, int(np.ceil(position)))
         return np.concatenate([self.at(since)[None], self.points[inner], self.at(position)[None]])
 
     def attention(self, position: float) -> np.ndarray:
-        """The attention matrices (h, n, n); between saved times the mean of both, which is row-stochastic too."""
+        """The attention matrices (h, n, n); between saved times the mean of both, which is
+        row-stochastic too.
+        """
         states, log_scale = self._scaled_x
         low = min(int(position), len(self.times) - 1)
         part = position - low
@@ -104,13 +116,17 @@ class Scene:
         return f"t = {time:.3g}" if decimals is None else f"t = {time:.{decimals}f}"
 
     def hyperplanes(self) -> list[tuple[np.ndarray, float, np.ndarray]]:
-        """Where the groups at the end are hyperplanes <normal, z> = level of the axes drawn: normal, level, colour of each."""
+        """Where the groups at the end are hyperplanes <normal, z> = level of the axes drawn:
+        normal, level, colour of each.
+        """
         normal, labels = self.groups.normal, self.groups.labels
         if normal is None or labels is None or self.name != "z" or self.is_projected:
             return []
         levels = self.points[-1] @ normal
-        return [(normal, float(levels[labels == k].mean()), self.groups.colours[np.argmax(labels == k)])
-                for k in range(labels.max() + 1)]
+        return [
+            (normal, float(levels[labels == k].mean()), self.groups.colours[np.argmax(labels == k)])
+            for k in range(labels.max() + 1)
+        ]
 
     def headline(self, what: str | None = None) -> str:
         """What is shown, by itself the points, of which run."""
@@ -122,15 +138,27 @@ class Scene:
         elif self.name == "x":
             what = "Tokens x"
         else:
-            what = f"Rescaled tokens z = {f'(I + dt {V})⁻ᵏ' if self.run.dynamics.is_layers else f'exp(−t{V})'} x"
-        end = "" if self.run.status is Status.OK else f"stopped early ({self.run.status.name.lower().replace('_', ' ')})"
-        return join_parts([what, describe_run(self.run.dynamics, self.run.n, self.run.spec), self.origin, end])
+            what = (
+                "Rescaled tokens z ="
+                f" {f'(I + dt {V})⁻ᵏ' if self.run.dynamics.is_layers else f'exp(−t{V})'} x"
+            )
+        end = (
+            ""
+            if self.run.status is Status.OK
+            else f"stopped early ({self.run.status.name.lower().replace('_', ' ')})"
+        )
+        return join_parts(
+            [what, describe_run(self.run.dynamics, self.run.n, self.run.spec), self.origin, end]
+        )
 
 
-def make_scene(run: Trajectory, member: int = 0, frame: str | None = None, paper: Paper = SCREEN) -> Scene:
+def make_scene(
+    run: Trajectory, member: int = 0, frame: str | None = None, paper: Paper = SCREEN
+) -> Scene:
     """The Scene of one member of `run`, in the frame asked for.
 
-    By itself in z; in x on the sphere, where z leaves double precision, and where V has no growing direction.
+    By itself in z; in x on the sphere, where z leaves double precision, and where V has no growing
+    direction.
     """
     if frame not in (None, "x", "z"):
         raise ValueError(f"frame must be 'x', 'z' or None (z where it has limits), got {frame!r}.")
@@ -151,9 +179,13 @@ def make_scene(run: Trajectory, member: int = 0, frame: str | None = None, paper
 
 
 def _grows(run: Trajectory) -> bool:
-    """Whether sum_h V_h has an eigenvalue with Re > 0. If not, x stays bounded, and it is z that grows without limits."""
+    """Whether sum_h V_h has an eigenvalue with Re > 0. If not, x stays bounded, and it is z that
+    grows without limits.
+    """
     W = run.dynamics.weights.total
-    if np.trace(W.small) > 0 or len(W.small) > MOST_COORDINATES:       # a positive sum has a positive term
+    if (
+        np.trace(W.small) > 0 or len(W.small) > MOST_COORDINATES
+    ):  # a positive sum has a positive term
         return True
     return bool(W.eigenvalues.real.max() > 1e-12 * np.abs(W.small).max())
 
@@ -164,19 +196,43 @@ def _member(run: Trajectory, member: int) -> tuple[Trajectory, str]:
     try:
         member = operator.index(member)
     except TypeError:
-        raise TypeError(f"member must be the number of one member of the batch, got {member!r}.") from None
+        raise TypeError(
+            f"member must be the number of one member of the batch, got {member!r}."
+        ) from None
     if not 0 <= member < count:
-        held = f"a batch of {count} members, numbered 0 to {count - 1}" if run.batch else "a single run, number 0"
-        raise ValueError(f"member must be the number of one member of the batch; this is {held}, got member = {member}.")
+        held = (
+            f"a batch of {count} members, numbered 0 to {count - 1}"
+            if run.batch
+            else "a single run, number 0"
+        )
+        raise ValueError(
+            f"member must be the number of one member of the batch; this is {held}, got member ="
+            f" {member}."
+        )
     T, n, d = run.states.shape[-3:]
     states = run.states.reshape(count, T, n, d)[member]
     good = np.isfinite(states).all(axis=(-2, -1))
     T = T if good.all() else int(np.argmin(good))
     if T == 0:
-        raise ValueError("A run must have at least one saved time with finite tokens to be drawn; this one has none.")
-    log_scale = np.broadcast_to(run.log_scale, (*run.batch, len(run.times))).reshape(count, -1)[member]
+        raise ValueError(
+            "A run must have at least one saved time with finite tokens to be drawn; this one has"
+            " none."
+        )
+    log_scale = np.broadcast_to(run.log_scale, (*run.batch, len(run.times))).reshape(count, -1)[
+        member
+    ]
     status = np.asarray(run.status, dtype=object).ravel()[member if run.batch else 0]
-    observed = {name: array.reshape(count, *array.shape[len(run.batch):])[member, :T] for name, array in run.observed.items()}
-    single = replace(run, times=run.times[:T], states=states[:T], log_scale=log_scale[:T], status=status, error=None,
-                     observed=observed)
+    observed = {
+        name: array.reshape(count, *array.shape[len(run.batch) :])[member, :T]
+        for name, array in run.observed.items()
+    }
+    single = replace(
+        run,
+        times=run.times[:T],
+        states=states[:T],
+        log_scale=log_scale[:T],
+        status=status,
+        error=None,
+        observed=observed,
+    )
     return single, f"member {member} of 0 to {count - 1}" if run.batch else ""

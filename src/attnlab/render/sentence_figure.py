@@ -1,4 +1,6 @@
-"""Figures of a sentence in a trained model: its tokens through the stack and its variants, in their planes, and iterated."""
+"""Figures of a sentence in a trained model: its tokens through the stack and its variants, in their
+planes, and iterated.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,31 @@ if TYPE_CHECKING:
     import xarray
 
 LOOKS: dict[str, tuple[str, float, Any]] = {
-    "real": (INK, 2.4, "solid"), "twin": (PALETTE[1], 2.4, "solid"), "random": (HULL, 2.4, (0, (4, 1.5))),
+    "real": (INK, 2.4, "solid"),
+    "twin": (PALETTE[1], 2.4, "solid"),
+    "random": (HULL, 2.4, (0, (4, 1.5))),
     "untrained": (HULL, 2.4, (0, (1, 1.2))),
-    "no_mlp": (PALETTE[0], 1.2, "solid"), "no_norm": (PALETTE[2], 1.2, (0, (5, 2))), "no_mask": (PALETTE[5], 1.2, (0, (3, 1))),
-    "attention_only": (PALETTE[3], 1.2, (0, (1, 1.2))), "tied": (PALETTE[4], 1.2, (0, (5, 1.5, 1, 1.5))),
+    "no_mlp": (PALETTE[0], 1.2, "solid"),
+    "no_norm": (PALETTE[2], 1.2, (0, (5, 2))),
+    "no_mask": (PALETTE[5], 1.2, (0, (3, 1))),
+    "attention_only": (PALETTE[3], 1.2, (0, (1, 1.2))),
+    "tied": (PALETTE[4], 1.2, (0, (5, 1.5, 1, 1.5))),
 }
 """Colour, width and dashes of a variant: the stack, the theory and the null are heavy."""
 
-CURVES = {"cosine": "mean cosine of pairs", "clusters": "clusters", "rank": "effective rank", "turn": "turn from the real stack"}
+CURVES = {
+    "cosine": "mean cosine of pairs",
+    "clusters": "clusters",
+    "rank": "effective rank",
+    "turn": "turn from the real stack",
+}
 SHAPES = tuple(marker for marker in MARKERS if marker != "s")
 """Of clusters, once the colours are used up; squares are tokens that the model added."""
 
 BESIDE = 8.0
-"""Inches below which the names of lines stand together above the panels, and not each at the end of its line."""
+"""Inches below which the names of lines stand together above the panels, and not each at the end of
+its line.
+"""
 
 KEY, KEY_COLUMNS = 0.15, 3
 """Inches of a line of these names, and how many stand side by side."""
@@ -57,32 +71,55 @@ STACKED = 5.0
 """Inches below which the two panels of curves stand one below the other."""
 
 MOST_WORDS, MOST_NARROW_WORDS = 90, 32
-"""Beyond this many tokens only every second, third, ... word stands at a map; the second in a paper."""
+"""Beyond this many tokens only every second, third, ... word stands at a map; the second in a
+paper.
+"""
 
 
 def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
-    """Every variant over the layers, and which words receive attention in the real stack; data: from `al.models.sentence`."""
+    """Every variant over the layers, and which words receive attention in the real stack; data:
+    from `al.models.sentence`.
+    """
     facts = data.attrs
     layers, n = facts["layers"], data.sizes["token"]
     shown = [str(name) for name in data["variant"].values if not _is_real_again(data, str(name))]
-    has_key = paper.width is not None and paper.width < BESIDE          # a line has its name at its end where there is room
+    has_key = (
+        paper.width is not None and paper.width < BESIDE
+    )  # a line has its name at its end where there is room
     with house_style(paper):
         map_rows = min(max((0.14 if paper.is_narrow else 0.24) * layers, 1.2), 5.0) + 1.6
-        curves, key = (2 * 1.5, KEY * -(-len(shown) // KEY_COLUMNS) + 0.1) if has_key else (5.6, 0.0)
+        curves, key = (
+            (2 * 1.5, KEY * -(-len(shown) // KEY_COLUMNS) + 0.1) if has_key else (5.6, 0.0)
+        )
         figure = paper_figure(paper, 10.2, curves + key + map_rows)
-        parts: Any = figure.subfigures(2 + has_key, 1, height_ratios=[*[key] * has_key, curves, map_rows])
+        parts: Any = figure.subfigures(
+            2 + has_key, 1, height_ratios=[*[key] * has_key, curves, map_rows]
+        )
         if has_key:
             _draw_key(parts[0], shown)
-        for axes, (name, words) in zip(parts[-2].subplots(2, 2).ravel(), CURVES.items(), strict=True):
-            _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"], not has_key)
+        for axes, (name, words) in zip(
+            parts[-2].subplots(2, 2).ravel(), CURVES.items(), strict=True
+        ):
+            _draw_curves(
+                axes,
+                data,
+                name,
+                words,
+                [one for one in shown if name != "turn" or one != "real"],
+                not has_key,
+            )
         _draw_received(parts[-1], parts[-1].subplots(), data, paper)
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
-              f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
-              "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
-              "nulls, random weights of the trained sizes (dashed) and untrained ones (dotted). "
-              f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
-              f"circle is the leader, named at the right. {_special_words(data)}")
+        title(
+            figure,
+            f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
+            "0 layers done: the embedding. Clusters: tokens whose directions have cosine"
+            f" {facts['cosine_scale']:g} or more, and chains of them. Turn: the mean of 1 − cosine"
+            " between a token and itself in the real stack. Grey: the nulls, random weights of the"
+            f" trained sizes (dashed) and untrained ones (dotted). {_tied_words(data, shown)}Map:"
+            " the share of all attention that a token receives, mean over heads; the circle is the"
+            f" leader, named at the right. {_special_words(data)}",
+        )
     return figure
 
 
@@ -91,9 +128,23 @@ def _draw_key(figure: Any, shown: Sequence[str]) -> None:
     marks = []
     for name in shown:
         colour, width, dashes = LOOKS.get(name, (NOTE, 1.0, "solid"))
-        marks.append(Line2D([], [], color=colour, linewidth=0.8 * width, linestyle=dashes, label=_title_of(name)))
-    figure.legend(handles=marks, loc="center", ncols=KEY_COLUMNS, frameon=False, fontsize=SMALLEST, handlelength=1.5,
-                  columnspacing=0.8, handletextpad=0.4, labelspacing=0.3, borderpad=0.0)
+        marks.append(
+            Line2D(
+                [], [], color=colour, linewidth=0.8 * width, linestyle=dashes, label=_title_of(name)
+            )
+        )
+    figure.legend(
+        handles=marks,
+        loc="center",
+        ncols=KEY_COLUMNS,
+        frameon=False,
+        fontsize=SMALLEST,
+        handlelength=1.5,
+        columnspacing=0.8,
+        handletextpad=0.4,
+        labelspacing=0.3,
+        borderpad=0.0,
+    )
 
 
 def _title_of(variant: str) -> str:
@@ -101,8 +152,15 @@ def _title_of(variant: str) -> str:
 
 
 def _is_real_again(data: xarray.Dataset, name: str) -> bool:
-    """Whether a variant is the real stack by definition: without a mask that is not there, with a layer that is tied already."""
-    return name == "no_mask" and not data.attrs["is_causal"] or name == "tied" and bool(data.attrs["is_tied"])
+    """Whether a variant is the real stack by definition: without a mask that is not there, with a
+    layer that is tied already.
+    """
+    return (
+        name == "no_mask"
+        and not data.attrs["is_causal"]
+        or name == "tied"
+        and bool(data.attrs["is_tied"])
+    )
 
 
 def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:
@@ -115,23 +173,46 @@ def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:
 def _special_words(data: xarray.Dataset) -> str:
     marks = zip(data["word"].values, data["is_special"].values, strict=True)
     added = [escape_words(str(word), LONGEST_WORD) for word, is_special in marks if is_special]
-    return f"The model itself added {' and '.join(added)}." if added else "No special tokens were added."
+    return (
+        f"The model itself added {' and '.join(added)}."
+        if added
+        else "No special tokens were added."
+    )
 
 
-def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: Sequence[str], are_named: bool = True) -> None:
-    """One number over the layers for each variant, named at the end of its line, or all together above."""
+def _draw_curves(
+    axes: Any,
+    data: xarray.Dataset,
+    name: str,
+    words: str,
+    shown: Sequence[str],
+    are_named: bool = True,
+) -> None:
+    """One number over the layers for each variant, named at the end of its line, or all together
+    above.
+    """
     layers = data.attrs["layers"]
     steps = np.arange(layers + 1)
     ends, labels = [], []
     for variant in sorted(shown, key=lambda one: LOOKS.get(one, (NOTE, 1.0, "solid"))[1]):
         values = data[name].sel(variant=variant).values
         colour, width, dashes = LOOKS.get(variant, (NOTE, 1.0, "solid"))
-        axes.plot(steps, values[: layers + 1], color=colour, linewidth=width, linestyle=dashes, zorder=2 + width, label=variant)
+        axes.plot(
+            steps,
+            values[: layers + 1],
+            color=colour,
+            linewidth=width,
+            linestyle=dashes,
+            zorder=2 + width,
+            label=variant,
+        )
         there = np.flatnonzero(np.isfinite(values[: layers + 1]))
         if len(there):
             beyond = values[np.isfinite(values)][-1]
             ends.append((float(there[-1]), float(values[there[-1]])))
-            last = f" ({beyond:.2g})" if variant == "tied" and name != "turn" else ""   # where there is no real one, no turn
+            last = (
+                f" ({beyond:.2g})" if variant == "tied" and name != "turn" else ""
+            )  # where there is no real one, no turn
             labels.append((_title_of(variant) + last, colour))
     axes.set_xlim(0, layers)
     if name == "clusters":
@@ -140,48 +221,97 @@ def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: 
     dress_flat(axes)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel("layers done")
-    axes.set_title(words if are_named else wrap(words, 1.3, 8.0), loc="left", fontsize=None if are_named else 8)
+    axes.set_title(
+        words if are_named else wrap(words, 1.3, 8.0), loc="left", fontsize=None if are_named else 8
+    )
     if not are_named:
         return
     low, high = axes.get_ylim()
     places = spread_out([y for _, y in ends], low, high, 0.078 * (high - low))
     for (x, y), place, (text, colour) in zip(ends, places, labels, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
-        axes.annotate(text, (x, y), xytext=(1.07, (place - low) / (high - low)), textcoords="axes fraction", va="center",
-                      fontsize=8.5, color=INK, annotation_clip=False, arrowprops=line)
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "linewidth": 0.9,
+            "shrinkA": 1,
+            "shrinkB": 1,
+            "relpos": (0, 0.5),
+        }
+        axes.annotate(
+            text,
+            (x, y),
+            xytext=(1.07, (place - low) / (high - low)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            color=INK,
+            annotation_clip=False,
+            arrowprops=line,
+        )
 
 
 def _draw_received(figure: Any, axes: Any, data: xarray.Dataset, paper: Paper) -> None:
-    """Layers x words: the attention that each word of the real stack receives, with the leader of each layer."""
+    """Layers x words: the attention that each word of the real stack receives, with the leader of
+    each layer.
+    """
     received = data["received"].sel(variant="real").values[: data.attrs["layers"]]
     layers, n = received.shape
-    image = axes.imshow(received, cmap=ATTENTION, vmin=0.0, vmax=float(np.nanmax(received)), aspect="auto",
-                        interpolation="nearest")
+    image = axes.imshow(
+        received,
+        cmap=ATTENTION,
+        vmin=0.0,
+        vmax=float(np.nanmax(received)),
+        aspect="auto",
+        interpolation="nearest",
+    )
     names = _words(data)
     for layer, row in enumerate(received):
         if np.isfinite(row).all():
-            axes.plot(row.argmax(), layer, marker="o", markersize=6, markerfacecolor="none", markeredgecolor=PALETTE[5],
-                      markeredgewidth=1.6)
+            axes.plot(
+                row.argmax(),
+                layer,
+                marker="o",
+                markersize=6,
+                markerfacecolor="none",
+                markeredgecolor=PALETTE[5],
+                markeredgewidth=1.6,
+            )
     width = 10.2 if paper.width is None else paper.width
-    room, size = width - (1.9 if paper.is_narrow else 2.2), 7.0 if n > 40 or paper.is_narrow else 8.5             # inches, points
+    room, size = (
+        width - (1.9 if paper.is_narrow else 2.2),
+        7.0 if n > 40 or paper.is_narrow else 8.5,
+    )  # inches, points
     every = -(-n // min(MOST_WORDS, int(room / 0.13)))
     widest = max(text_width(name, size) for name in names)
-    turned = 0 if n * (widest + 0.05) < room else 40 if n <= 24 and not paper.is_narrow else 90                   # what fits
-    axes.set_xticks(range(0, n, every), names[::every], rotation=turned, fontsize=size,
-                    ha="right" if turned == 40 else "center", rotation_mode="anchor" if turned == 40 else "default")
+    turned = (
+        0 if n * (widest + 0.05) < room else 40 if n <= 24 and not paper.is_narrow else 90
+    )  # what fits
+    axes.set_xticks(
+        range(0, n, every),
+        names[::every],
+        rotation=turned,
+        fontsize=size,
+        ha="right" if turned == 40 else "center",
+        rotation_mode="anchor" if turned == 40 else "default",
+    )
     few = -(-layers // 24)
     axes.set_yticks(range(0, layers, few), [str(layer) for layer in range(0, layers, few)])
     axes.set_ylabel("read by layer")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     right = axes.secondary_yaxis("right")
-    said = [f"{names[row.argmax()]}  {row.max():.0%}" if np.isfinite(row).all() else "-" for row in received]
+    said = [
+        f"{names[row.argmax()]}  {row.max():.0%}" if np.isfinite(row).all() else "-"
+        for row in received
+    ]
     right.set_yticks(range(0, layers, few), said[::few], fontsize=7 if paper.is_narrow else 8.5)
     right.tick_params(length=0)
     right.spines[:].set_visible(False)
     axes.set_title("attention received in the real stack", loc="left")
-    if paper.is_narrow:                                     # beside the map there is no room left
-        bar = figure.colorbar(image, ax=axes, location="top", shrink=0.5, aspect=16, pad=0.02, anchor=(1.0, 0.0))
+    if paper.is_narrow:  # beside the map there is no room left
+        bar = figure.colorbar(
+            image, ax=axes, location="top", shrink=0.5, aspect=16, pad=0.02, anchor=(1.0, 0.0)
+        )
         bar.ax.set_ylabel("share", rotation=0, ha="right", va="center", fontsize=7)
         axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=8)
     else:
@@ -196,9 +326,14 @@ def _words(data: xarray.Dataset) -> list[str]:
 
 
 def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
-    """The tokens in their principal plane at the first, the middle and the last layer: the real stack above, `other` below."""
+    """The tokens in their principal plane at the first, the middle and the last layer: the real
+    stack above, `other` below.
+    """
     if other not in data["variant"].values:
-        raise ValueError(f"The data has no variant {other!r}, only {', '.join(map(str, data['variant'].values))}.")
+        raise ValueError(
+            f"The data has no variant {other!r}, only"
+            f" {', '.join(map(str, data['variant'].values))}."
+        )
     facts = data.attrs
     layers = facts["layers"]
     moments = sorted({0, -(-layers // 2), layers})
@@ -207,7 +342,10 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
         panels = figure.subplots(2, len(moments), squeeze=False)
         placed = []
         for column, step in enumerate(moments):
-            both = [_directions(data["x"].sel(variant=variant).values[step]) for variant in ("real", other)]
+            both = [
+                _directions(data["x"].sel(variant=variant).values[step])
+                for variant in ("real", other)
+            ]
             flat, shares = _common_plane(both)
             reach = 1.25 * max(float(np.nanmax(np.abs(points))) for points in flat) or 1.0
             for row, variant in enumerate(("real", other)):
@@ -217,17 +355,26 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
                 axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
                 where = "embedding" if step == 0 else f"after layer {step - 1}"
                 cosine = float(data["cosine"].sel(variant=variant).values[step])
-                axes.set_title(f"{TITLES.get(variant, variant)}, {where}\n"
-                               f"mean cosine {cosine:.2f}, {shares[row]:.0%} in the plane", fontsize=9)
+                axes.set_title(
+                    f"{TITLES.get(variant, variant)}, {where}\n"
+                    f"mean cosine {cosine:.2f}, {shares[row]:.0%} in the plane",
+                    fontsize=9,
+                )
                 dress_flat(axes, 3)
                 axes.tick_params(labelsize=7.5)
                 placed.append((axes, flat[row], colours))
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else ""
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
-              "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
-              "principal ones of both together, and the same scale. Filled, of one colour and shape: a cluster "
-              f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
-              f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}")
+        title(
+            figure,
+            f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
+            "Directions of the tokens, each picture about its middle; the two of a column have the"
+            " same axes, the first "
+            "principal ones of both together, and the same scale. Filled, of one colour and shape:"
+            " a cluster "
+            f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model"
+            " added."
+            f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}",
+        )
         _label_all(figure, placed, [str(word).strip() or "_" for word in data["word"].values])
     return figure
 
@@ -237,30 +384,51 @@ def _directions(x: np.ndarray) -> np.ndarray:
 
 
 def _common_plane(sets: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[float]]:
-    """Each set (n, d) about its mean on the two principal axes of all together, and how much of its variance they hold."""
+    """Each set (n, d) about its mean on the two principal axes of all together, and how much of its
+    variance they hold.
+    """
     centred = [points - points.mean(axis=0) for points in sets]
     finite = [points for points in centred if np.isfinite(points).all()]
     axes = np.linalg.svd(np.concatenate(finite), full_matrices=False)[2][:2]
     flat = [points @ axes.T for points in centred]
     sizes = [max(float(np.square(points).sum()), 1e-300) for points in centred]
-    return flat, [float(np.square(points).sum()) / size for points, size in zip(flat, sizes, strict=True)]
+    return flat, [
+        float(np.square(points).sum()) / size for points, size in zip(flat, sizes, strict=True)
+    ]
 
 
-def _draw_tokens(axes: Any, points: np.ndarray, labels: np.ndarray, is_special: np.ndarray) -> list[str]:
-    """Tokens (n, 2), a colour and shape for each group of two or more, squares for added ones; the colours of their words."""
+def _draw_tokens(
+    axes: Any, points: np.ndarray, labels: np.ndarray, is_special: np.ndarray
+) -> list[str]:
+    """Tokens (n, 2), a colour and shape for each group of two or more, squares for added ones; the
+    colours of their words.
+    """
     counts = {label: int((labels == label).sum()) for label in labels}
-    groups = sorted((label for label, count in counts.items() if count > 1), key=lambda label: -counts[label])
+    groups = sorted(
+        (label for label, count in counts.items() if count > 1), key=lambda label: -counts[label]
+    )
     colours = []
     for point, label, special in zip(points, labels, is_special, strict=True):
         place = groups.index(label) if label in groups else -1
         colour = PALETTE[place % len(PALETTE)] if place >= 0 else INK
-        marker = "s" if special else SHAPES[(place // len(PALETTE)) % len(SHAPES)] if place >= 0 else "o"
-        axes.plot(*point, marker=marker, markersize=5, color=colour, markerfacecolor=colour if place >= 0 else "white", zorder=3)
+        marker = (
+            "s" if special else SHAPES[(place // len(PALETTE)) % len(SHAPES)] if place >= 0 else "o"
+        )
+        axes.plot(
+            *point,
+            marker=marker,
+            markersize=5,
+            color=colour,
+            markerfacecolor=colour if place >= 0 else "white",
+            zorder=3,
+        )
         colours.append(colour)
     return colours
 
 
-def _label_all(figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]]], words: Sequence[str]) -> None:
+def _label_all(
+    figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]]], words: Sequence[str]
+) -> None:
     """Words beside their points, once it is known how large the panels are."""
     figure.draw_without_rendering()
     for axes, points, colours in placed:
@@ -269,14 +437,24 @@ def _label_all(figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]
 
 
 def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
-    """Draw one repeated layer: cosines and clusters, how fast differences vanish, which words lead; from `al.models.iterate`."""
+    """Draw one repeated layer: cosines and clusters, how fast differences vanish, which words lead;
+    from `al.models.iterate`.
+    """
     facts = data.attrs
     if facts["steps"] < 2:
-        raise ValueError(f"There is nothing to draw after {facts['steps']} layers: {facts['answer']}")
+        raise ValueError(
+            f"There is nothing to draw after {facts['steps']} layers: {facts['answer']}"
+        )
     is_stacked = paper.width is not None and paper.width < STACKED
     with house_style(paper):
         n = data.sizes["token"]
-        rows = min(max((0.125 if paper.is_narrow else 0.17) * n, 1.6), 9.0 if not paper.is_narrow else 4.0) + 0.9
+        rows = (
+            min(
+                max((0.125 if paper.is_narrow else 0.17) * n, 1.6),
+                9.0 if not paper.is_narrow else 4.0,
+            )
+            + 0.9
+        )
         curves = 3.7 if is_stacked else 1.9 if paper.is_narrow else 3.2
         figure = paper_figure(paper, 9.4, curves + rows)
         halves: Any = figure.subfigures(2, 1, height_ratios=[curves, rows])
@@ -287,8 +465,11 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         _draw_leading(bottom, bottom.subplots(), data, paper)
         text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}, {which} repeated{text} · n = {n}",
-              escape_words(facts["answer"]))
+        title(
+            figure,
+            f"{escape_words(facts['model'], LONGEST_NAME)}, {which} repeated{text} · n = {n}",
+            escape_words(facts["answer"]),
+        )
     return figure
 
 
@@ -300,7 +481,9 @@ def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     for level in data["level"].values:
         axes.axhline(level, color=RULE, linewidth=0.8, zorder=1)
     axes.set(xlim=(0, steps[-1]), xlabel="layers done")
-    _set_title(axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17)       # the legend is between
+    _set_title(
+        axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17
+    )  # the legend is between
     axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
     dress_flat(axes)
     right = axes.twinx()
@@ -310,12 +493,28 @@ def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     right.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     right.spines["top"].set_visible(False)
     marks = [*axes.get_lines()[:2], Line2D([], [], color=PALETTE[1], linewidth=1.6)]
-    names = ["mean", "least" if paper.is_narrow else "the pair that differs most", "clusters (right)"]
-    axes.legend(marks, names, frameon=False, fontsize=7 if paper.is_narrow else 8, ncols=3, loc="lower center",
-                bbox_to_anchor=(0.5, 0.99), borderpad=0.1, columnspacing=1.0, handlelength=1.4)
+    names = [
+        "mean",
+        "least" if paper.is_narrow else "the pair that differs most",
+        "clusters (right)",
+    ]
+    axes.legend(
+        marks,
+        names,
+        frameon=False,
+        fontsize=7 if paper.is_narrow else 8,
+        ncols=3,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.99),
+        borderpad=0.1,
+        columnspacing=1.0,
+        handlelength=1.4,
+    )
 
 
-def _set_title(axes: Any, words: str, paper: Paper, pad: float | None = None, loc: str = "center") -> None:
+def _set_title(
+    axes: Any, words: str, paper: Paper, pad: float | None = None, loc: str = "center"
+) -> None:
     """The title of a panel, on as many lines as it needs."""
     size = 8.0 if paper.is_narrow else 9.5
     width = 9.4 if paper.width is None else paper.width
@@ -325,15 +524,28 @@ def _set_title(axes: Any, words: str, paper: Paper, pad: float | None = None, lo
 
 def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     steps = data["step"].values
-    for name, rate, words, colour, dashes in (("spread", "rate", "differences within a group", PALETTE[2], "solid"),
-                                              ("change", "approach", "moved by the layer", PALETTE[3], (0, (4, 1.5)))):
+    for name, rate, words, colour, dashes in (
+        ("spread", "rate", "differences within a group", PALETTE[2], "solid"),
+        ("change", "approach", "moved by the layer", PALETTE[3], (0, (4, 1.5))),
+    ):
         values = data[name].values
         if not (values > 0).any():
             continue
         factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
-        interval = "" if paper.is_narrow else f"\n({low:.3f} to {high:.3f})"                      # the note has it as well
-        fit = f": × {factor:.2f} a layer{interval}" if high < 1 else ""                          # else it may not shrink at all
-        axes.plot(steps, np.where(values > 0, values, np.nan), color=colour, linewidth=1.6, linestyle=dashes, label=words + fit)
+        interval = (
+            "" if paper.is_narrow else f"\n({low:.3f} to {high:.3f})"
+        )  # the note has it as well
+        fit = (
+            f": × {factor:.2f} a layer{interval}" if high < 1 else ""
+        )  # else it may not shrink at all
+        axes.plot(
+            steps,
+            np.where(values > 0, values, np.nan),
+            color=colour,
+            linewidth=1.6,
+            linestyle=dashes,
+            label=words + fit,
+        )
         if fit:
             window = np.arange(data.attrs[f"{rate}_from"], data.attrs[f"{rate}_to"] + 1)
             middle = np.log(values[window]).mean() + np.log(factor) * (window - window.mean())
@@ -342,23 +554,51 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     axes.set(yscale="log", xlim=(0, steps[-1]), xlabel="layers done")
     axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-16))
     is_stacked = paper.width is not None and paper.width < STACKED
-    _set_title(axes, "how fast (black: the fit; grey line: at rest)", paper, pad=None if is_stacked else 17)
+    _set_title(
+        axes, "how fast (black: the fit; grey line: at rest)", paper, pad=None if is_stacked else 17
+    )
     dress_flat(axes)
-    axes.legend(fontsize=7 if paper.is_narrow else 8, loc="best", facecolor="white", edgecolor="none", framealpha=0.85)
+    axes.legend(
+        fontsize=7 if paper.is_narrow else 8,
+        loc="best",
+        facecolor="white",
+        edgecolor="none",
+        framealpha=0.85,
+    )
 
 
 def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     """Words x layers: attention received; a line of dots is the leader."""
     received = data["received"].values[:-1]
     steps, n = received.shape
-    image = axes.imshow(received.T, cmap=ATTENTION, vmin=0.0, vmax=float(np.nanmax(received)), aspect="auto",
-                        interpolation="nearest", extent=(-0.5, steps - 0.5, n - 0.5, -0.5))
+    image = axes.imshow(
+        received.T,
+        cmap=ATTENTION,
+        vmin=0.0,
+        vmax=float(np.nanmax(received)),
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, steps - 0.5, n - 0.5, -0.5),
+    )
     best = data["leader"].values[:-1].astype(int)
-    is_led = received.max(axis=1) > 1.01 / n                # tokens in one point receive the same but for rounding
+    is_led = (
+        received.max(axis=1) > 1.01 / n
+    )  # tokens in one point receive the same but for rounding
     size = max(2.0, min(6.0, 500 / steps))
-    axes.plot(np.flatnonzero(is_led), best[is_led], linestyle="", marker=".", markersize=size, color=PALETTE[5])
+    axes.plot(
+        np.flatnonzero(is_led),
+        best[is_led],
+        linestyle="",
+        marker=".",
+        markersize=size,
+        color=PALETTE[5],
+    )
     every = -(-n // (MOST_NARROW_WORDS if paper.is_narrow else MOST_WORDS))
-    axes.set_yticks(range(0, n, every), _words(data)[::every], fontsize=8.5 if n <= 40 and not paper.is_narrow else 7)
+    axes.set_yticks(
+        range(0, n, every),
+        _words(data)[::every],
+        fontsize=8.5 if n <= 40 and not paper.is_narrow else 7,
+    )
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("read by layer")

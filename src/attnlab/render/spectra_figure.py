@@ -1,4 +1,6 @@
-"""Figures of trained heads: spectra in the complex plane, a map of verdicts, and shares of models beside what chance gives."""
+"""Figures of trained heads: spectra in the complex plane, a map of verdicts, and shares of models
+beside what chance gives.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,18 @@ from attnlab.models.studies.null import null_of
 from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measure_heads
 from attnlab.render.literal import LONGEST_NAME, escape_words
-from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
+from attnlab.render.style import (
+    HULL,
+    INK,
+    NOTE,
+    PALETTE,
+    RULE,
+    dress_flat,
+    house_style,
+    new_figure,
+    set_layout,
+    title,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -38,10 +51,18 @@ NULL_DRAWS = 200
 
 
 def draw_spectra(
-    model: HasHeads, layer: int | None = None, head: int | None = None, *, page: int = 0, fold_norm: bool = True,
-    offset: int = 0, rng: int = 0,
+    model: HasHeads,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    page: int = 0,
+    fold_norm: bool = True,
+    offset: int = 0,
+    rng: int = 0,
 ) -> Figure:
-    """The eigenvalues of V of each head in the complex plane, sixteen heads a page; of tied layers the heads once."""
+    """The eigenvalues of V of each head in the complex plane, sixteen heads a page; of tied layers
+    the heads once.
+    """
     heads = list(measure_heads(model, layer, head, fold_norm=fold_norm, offset=offset))
     pages = -(-len(heads) // ON_A_PAGE)
     if not 0 <= page < pages:
@@ -54,7 +75,12 @@ def draw_spectra(
         figure = new_figure(max(2.3 * columns, 5.6) + 0.2, 2.4 * rows + 1.5)
         set_layout(figure, wspace=0.02, h_pad=0.06)
         grid = figure.add_gridspec(rows + 1, columns, height_ratios=[0.1, *[1.0] * rows])
-        panels = np.array([[figure.add_subplot(grid[row + 1, column]) for column in range(columns)] for row in range(rows)])
+        panels = np.array(
+            [
+                [figure.add_subplot(grid[row + 1, column]) for column in range(columns)]
+                for row in range(rows)
+            ]
+        )
         for axes, one in zip(panels.ravel(), shown, strict=False):
             _draw_plane(axes, one, _usual_size(one, rng))
         for axes in panels.ravel()[len(shown) :]:
@@ -65,14 +91,23 @@ def draw_spectra(
             lowest = max(row for row in range(rows) if row * columns + column < len(shown))
             panels[lowest, column].set_xlabel("Re", fontsize=8.5, labelpad=1)
         _legend(figure.add_subplot(grid[0, :]), [verdict(one.numbers) for one in shown])
-        title(figure, _headline(model, heads, shown, pages, page),
-              f"Dots: the non-zero eigenvalues of {VALUE_MAP}, each head on its own scale. Large mark: the leading one, or pair. "
-              f"Solid circle: its modulus; dashed: the median of it over {NULL_DRAWS} Gaussian heads of the same shapes and "
-              "norms.")
+        title(
+            figure,
+            _headline(model, heads, shown, pages, page),
+            f"Dots: the non-zero eigenvalues of {VALUE_MAP}, each head on its own scale. Large"
+            " mark: the leading one, or pair. Solid circle: its modulus; dashed: the median of it"
+            f" over {NULL_DRAWS} Gaussian heads of the same shapes and norms.",
+        )
     return figure
 
 
-def _headline(model: HasHeads, heads: Sequence[MeasuredHead], shown: Sequence[MeasuredHead], pages: int, page: int) -> str:
+def _headline(
+    model: HasHeads,
+    heads: Sequence[MeasuredHead],
+    shown: Sequence[MeasuredHead],
+    pages: int,
+    page: int,
+) -> str:
     where = f"{len(shown)} head{'s' if len(shown) > 1 else ''}"
     layers = sorted({one.layer for one in shown})
     if model.config.is_tied:
@@ -81,7 +116,9 @@ def _headline(model: HasHeads, heads: Sequence[MeasuredHead], shown: Sequence[Me
         where += f" of layer {layers[0]}"
     else:
         where += f" of layers {layers[0]} to {layers[-1]}"
-    return f"{escape_words(model.name, LONGEST_NAME)}: {where}" + (f" (page {page}; pages 0 to {pages - 1})" if pages > 1 else "")
+    return f"{escape_words(model.name, LONGEST_NAME)}: {where}" + (
+        f" (page {page}; pages 0 to {pages - 1})" if pages > 1 else ""
+    )
 
 
 def _usual_size(one: MeasuredHead, rng: int) -> float:
@@ -100,16 +137,50 @@ def _draw_plane(axes: Any, one: MeasuredHead, usual: float) -> None:
     turn = np.exp(1j * np.linspace(0.0, 2 * np.pi, 241))
     axes.axhline(0.0, color=HULL, linewidth=0.7, zorder=1)
     axes.axvline(0.0, color=RULE, linewidth=0.7, zorder=1)
-    axes.plot(abs(first) * turn.real, abs(first) * turn.imag, color=colour, linewidth=0.8, alpha=0.7, zorder=1.5)
-    axes.plot(usual * turn.real, usual * turn.imag, color=NOTE, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)
-    axes.scatter(values.real, values.imag, s=7, color=INK, alpha=0.55, linewidths=0, zorder=2, label="eigenvalues")
+    axes.plot(
+        abs(first) * turn.real,
+        abs(first) * turn.imag,
+        color=colour,
+        linewidth=0.8,
+        alpha=0.7,
+        zorder=1.5,
+    )
+    axes.plot(
+        usual * turn.real,
+        usual * turn.imag,
+        color=NOTE,
+        linewidth=0.8,
+        linestyle=(0, (4, 3)),
+        zorder=1.5,
+    )
+    axes.scatter(
+        values.real,
+        values.imag,
+        s=7,
+        color=INK,
+        alpha=0.55,
+        linewidths=0,
+        zorder=2,
+        label="eigenvalues",
+    )
     pair = np.array([first] if word != "complex" else [first, first.conjugate()])
-    axes.scatter(pair.real, pair.imag, marker=marker, s=42, linewidths=1.5, zorder=3, label="leading", **_paint(word))
+    axes.scatter(
+        pair.real,
+        pair.imag,
+        marker=marker,
+        s=42,
+        linewidths=1.5,
+        zorder=3,
+        label="leading",
+        **_paint(word),
+    )
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], symmetric=True))
     axes.tick_params(labelsize=7, pad=1.5, length=2)
-    axes.set_title(f"{name_head(one.layer, one.head)}:  {_number(first, word)}", fontsize=8.5, pad=3)
+    axes.set_title(
+        f"{name_head(one.layer, one.head)}:  {_number(first, word)}", fontsize=8.5, pad=3
+    )
 
 
 def _number(value: complex, word: str) -> str:
@@ -120,7 +191,8 @@ def _number(value: complex, word: str) -> str:
 
 
 def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
-    """Layers x heads: the kind of leading eigenvalue as a mark; beside it how many there are and how many chance gives.
+    """Layers x heads: the kind of leading eigenvalue as a mark; beside it how many there are and
+    how many chance gives.
 
     frame : as `al.models.spectra` returns it, with its `.attrs`.
     """
@@ -131,13 +203,28 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
         figure = new_figure(max(0.36 * len(heads) + 1.6, 6.4), height + 2.4)
         set_layout(figure, h_pad=0.08)
         legend, axes = figure.subplots(2, 1, height_ratios=[0.4, height])
-        row_of, column_of = ({name: place for place, name in enumerate(names)} for names in (layers, heads))
+        row_of, column_of = (
+            {name: place for place, name in enumerate(names)} for names in (layers, heads)
+        )
         for word, (_, marker, _, _) in LOOKS.items():
             of_word = frame[frame["verdict"] == word]
             if len(of_word):
-                axes.scatter(of_word["head"].map(column_of), of_word["layer"].map(row_of), marker=marker, s=62, linewidths=1.5,
-                             zorder=3, label=word, **_paint(word))
-        axes.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(layers) - 0.5, -0.5), aspect="equal", xlabel="head")
+                axes.scatter(
+                    of_word["head"].map(column_of),
+                    of_word["layer"].map(row_of),
+                    marker=marker,
+                    s=62,
+                    linewidths=1.5,
+                    zorder=3,
+                    label=word,
+                    **_paint(word),
+                )
+        axes.set(
+            xlim=(-0.5, len(heads) - 0.5),
+            ylim=(len(layers) - 0.5, -0.5),
+            aspect="equal",
+            xlabel="head",
+        )
         axes.set_xticks(range(len(heads)), [str(name) for name in heads])
         axes.set_yticks(range(len(layers)), [str(name) for name in layers])
         if facts.get("is_tied"):
@@ -153,31 +240,65 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
         _legend(legend, list(frame["verdict"]), facts.get("null_shares"))
         count = len(frame)
         name = escape_words(facts.get("model", "a model"), LONGEST_NAME)
-        title(figure, f"{name}: the leading eigenvalue of {VALUE_MAP} in {count} head{'s' if count != 1 else ''}",
-              f"In brackets: what {facts.get('null_draws', 0)} Gaussian heads of the same shapes give. Good triple: the leading "
-              "eigenvalue is real, positive, alone in modulus, and its eigenvector scores itself positively.")
+        title(
+            figure,
+            f"{name}: the leading eigenvalue of {VALUE_MAP} in {count}"
+            f" head{'s' if count != 1 else ''}",
+            f"In brackets: what {facts.get('null_draws', 0)} Gaussian heads of the same shapes"
+            " give. Good triple: the leading eigenvalue is real, positive, alone in modulus, and"
+            " its eigenvector scores itself positively.",
+        )
     return figure
 
 
 def _paint(word: str) -> dict[str, Any]:
     """Face and edge of a mark; a dash has only a face."""
     colour, marker, is_filled, _ = LOOKS[word]
-    return {"color": colour} if marker == "_" else {"facecolor": colour if is_filled else "white", "edgecolor": colour}
+    return (
+        {"color": colour}
+        if marker == "_"
+        else {"facecolor": colour if is_filled else "white", "edgecolor": colour}
+    )
 
 
-def _legend(axes: Any, verdicts: Sequence[str], null_shares: Mapping[str, float] | None = None) -> None:
+def _legend(
+    axes: Any, verdicts: Sequence[str], null_shares: Mapping[str, float] | None = None
+) -> None:
     """Axes of nothing but every mark that occurs, with its words and how often it does."""
     axes.axis("off")
     marks = []
     for word, (colour, marker, is_filled, says) in LOOKS.items():
         count = verdicts.count(word)
-        chance = f"{count / len(verdicts):.0%} [{null_shares[word]:.0%}]" if null_shares is not None else str(count)
+        chance = (
+            f"{count / len(verdicts):.0%} [{null_shares[word]:.0%}]"
+            if null_shares is not None
+            else str(count)
+        )
         if count or (null_shares is not None and word != "zero"):
-            marks.append(Line2D([], [], linestyle="", marker=marker, markersize=7, markeredgecolor=colour, markeredgewidth=1.5,
-                                markerfacecolor=colour if is_filled else "white", label=f"{says}: {chance}"))
+            marks.append(
+                Line2D(
+                    [],
+                    [],
+                    linestyle="",
+                    marker=marker,
+                    markersize=7,
+                    markeredgecolor=colour,
+                    markeredgewidth=1.5,
+                    markerfacecolor=colour if is_filled else "white",
+                    label=f"{says}: {chance}",
+                )
+            )
     columns = 2 if null_shares is not None else len(marks)
-    axes.legend(handles=marks, loc="center", ncols=columns, frameon=False, fontsize=8.5, handletextpad=0.3, columnspacing=1.6,
-                borderpad=0.0)
+    axes.legend(
+        handles=marks,
+        loc="center",
+        ncols=columns,
+        frameon=False,
+        fontsize=8.5,
+        handletextpad=0.3,
+        columnspacing=1.6,
+        borderpad=0.0,
+    )
 
 
 def _draws_of(frames: Sequence[pandas.DataFrame]) -> str:
@@ -187,7 +308,9 @@ def _draws_of(frames: Sequence[pandas.DataFrame]) -> str:
 
 
 def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
-    """Several models side by side: the share of heads of each kind, its 95 % interval, and the share that chance gives."""
+    """Several models side by side: the share of heads of each kind, its 95 % interval, and the
+    share that chance gives.
+    """
     with house_style():
         figure = new_figure(8.6, 0.36 * len(frames) + 2.0)
         panels = figure.subplots(1, len(CLASSES), sharey=True, sharex=True)
@@ -198,7 +321,9 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
                 low, high = wilson_interval(count, total)
                 chance = frame.attrs["null_shares"][name]
                 axes.hlines(row, low, high, color=colour, linewidth=3.0, alpha=0.4)
-                axes.scatter([count / total], [row], s=30, color=colour, zorder=3, label=frame.attrs["model"])
+                axes.scatter(
+                    [count / total], [row], s=30, color=colour, zorder=3, label=frame.attrs["model"]
+                )
                 axes.vlines(chance, row - 0.3, row + 0.3, color=INK, linewidth=1.4, zorder=2)
                 axes.axhline(row + 0.5, color=RULE, linewidth=0.5)
             axes.set_title(textwrap.fill(says, 18), fontsize=9.5)
@@ -207,8 +332,14 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
             axes.tick_params(axis="y", length=0)
             axes.set(xlim=(0.0, 1.0), ylim=(len(frames) - 0.5, -0.5))
             axes.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-        panels[0].set_yticks(range(len(frames)), [escape_words(frame.attrs["model"], LONGEST_NAME) for frame in frames])
-        title(figure, f"The leading eigenvalue of {VALUE_MAP}, as a share of heads",
-              "Dot and bar: the share and its 95 % interval (Wilson; heads taken as independent). Upright line: the share of "
-              f"{_draws_of(frames)} Gaussian heads of the same shapes.")
+        panels[0].set_yticks(
+            range(len(frames)),
+            [escape_words(frame.attrs["model"], LONGEST_NAME) for frame in frames],
+        )
+        title(
+            figure,
+            f"The leading eigenvalue of {VALUE_MAP}, as a share of heads",
+            "Dot and bar: the share and its 95 % interval (Wilson; heads taken as independent)."
+            f" Upright line: the share of {_draws_of(frames)} Gaussian heads of the same shapes.",
+        )
     return figure

@@ -1,4 +1,6 @@
-"""The figure of verdicts: one row per statement, its outcome as colour, marker and word, its number beside its bound."""
+"""The figure of verdicts: one row per statement, its outcome as colour, marker and word, its number
+beside its bound.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from matplotlib.ticker import NullLocator
 from attnlab.render.about import format_number
 from attnlab.render.literal import escape_words
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, SMALLEST, dress_flat, paper_figure, set_layout, title
+from attnlab.render.style import (
+    HULL,
+    INK,
+    NOTE,
+    PALETTE,
+    RULE,
+    SMALLEST,
+    dress_flat,
+    paper_figure,
+    set_layout,
+    title,
+)
 from attnlab.render.ticks import superscript
 from attnlab.render.wrap import text_height, wrap
 from attnlab.verdicts import Outcome, Verdict, sort_verdicts
@@ -46,16 +59,27 @@ COLUMNS = (0.36, 0.66, 0.98)
 def draw_verdicts(verdicts: Sequence[Verdict], paper: Paper = SCREEN) -> Figure:
     """The picture of a list of verdicts, what was decided first."""
     verdicts = sort_verdicts(verdicts)
-    reach = max([10.0, *(2.0 * abs(_place(one)) + 2.0 * _spread(one) for one in verdicts if _has_number(one))])
+    reach = max(
+        [
+            10.0,
+            *(2.0 * abs(_place(one)) + 2.0 * _spread(one) for one in verdicts if _has_number(one)),
+        ]
+    )
     if paper.width is not None and paper.width < WIDE:
         figure = _draw_compact(verdicts, paper, paper.width, reach)
     else:
         figure = _draw_wide(verdicts, paper, reach)
     found = Counter(one.outcome for one in verdicts)
-    words = ", ".join(f"{found[outcome]} {look[2]}" for outcome, look in LOOKS.items() if found[outcome])
-    title(figure, f"{len(verdicts)} statement{'s' if len(verdicts) != 1 else ''}: {words}",
-          "Mark: measured minus bound, in units of the resolution; line: its error. Contradicted: mark and line right of 0. "
-          "Undecided: the line is longer than 1, or the run has not come far enough.")
+    words = ", ".join(
+        f"{found[outcome]} {look[2]}" for outcome, look in LOOKS.items() if found[outcome]
+    )
+    title(
+        figure,
+        f"{len(verdicts)} statement{'s' if len(verdicts) != 1 else ''}: {words}",
+        "Mark: measured minus bound, in units of the resolution; line: its error. Contradicted:"
+        " mark and line right of 0. Undecided: the line is longer than 1, or the run has not come"
+        " far enough.",
+    )
     return figure
 
 
@@ -80,7 +104,9 @@ def _draw_wide(verdicts: Sequence[Verdict], paper: Paper, reach: float) -> Figur
 
 
 def _draw_compact(verdicts: Sequence[Verdict], paper: Paper, width: float, reach: float) -> Figure:
-    """Name and outcome beside the bar, and below them, over the whole width, the numbers or the reason."""
+    """Name and outcome beside the bar, and below them, over the whole width, the numbers or the
+    reason.
+    """
     room = width - 0.3
     said = [wrap(_compact_words(one), room, SMALLEST) for one in verdicts]
     heights = np.array([HEAD + text_height(words, SMALLEST) + 0.12 for words in said])
@@ -95,19 +121,40 @@ def _draw_compact(verdicts: Sequence[Verdict], paper: Paper, width: float, reach
     for one, words, top, height in zip(verdicts, said, tops, heights, strict=False):
         colour, marker, word = LOOKS[one.outcome]
         middle = top + 0.5 * HEAD + 0.03
-        names.scatter([0.03], [middle], marker=marker, s=20, color=colour, linewidths=1.3, clip_on=False)
+        names.scatter(
+            [0.03], [middle], marker=marker, s=20, color=colour, linewidths=1.3, clip_on=False
+        )
         names.text(0.09, middle - 0.07, one.theorem, ha="left", va="center", fontsize=8)
-        names.text(0.09, middle + 0.07, f"{one.kind}, {word}", ha="left", va="center", fontsize=SMALLEST, color=NOTE)
-        below = names.text(0.0, top + HEAD + 0.05, words, ha="left", va="top", fontsize=SMALLEST, color=NOTE, linespacing=1.1,
-                           clip_on=False)
-        below.set_in_layout(False)                          # it runs on below the bars
-        bars.fill_between([0.0, reach], top + 0.03, top + HEAD + 0.03, color=PALETTE[1], alpha=0.07, linewidth=0)
+        names.text(
+            0.09,
+            middle + 0.07,
+            f"{one.kind}, {word}",
+            ha="left",
+            va="center",
+            fontsize=SMALLEST,
+            color=NOTE,
+        )
+        below = names.text(
+            0.0,
+            top + HEAD + 0.05,
+            words,
+            ha="left",
+            va="top",
+            fontsize=SMALLEST,
+            color=NOTE,
+            linespacing=1.1,
+            clip_on=False,
+        )
+        below.set_in_layout(False)  # it runs on below the bars
+        bars.fill_between(
+            [0.0, reach], top + 0.03, top + HEAD + 0.03, color=PALETTE[1], alpha=0.07, linewidth=0
+        )
         bars.vlines(0.0, top + 0.03, top + HEAD + 0.03, color=INK, linewidth=0.8)
         if _has_number(one):
             _draw_bar(bars, middle, one)
         for axes in (names, bars):
             axes.axhline(top + height, color=RULE, linewidth=0.5, clip_on=False)
-    names.set_zorder(bars.get_zorder() + 1)                 # the words below a bar stand above its axes
+    names.set_zorder(bars.get_zorder() + 1)  # the words below a bar stand above its axes
     known = [tick for tick in (1.0, 1e3, 1e6, 1e9) if tick <= reach]
     _dress(bars, reach, known[-1:])
     bars.set_xlabel("(measured − bound) /\nresolution")
@@ -117,7 +164,11 @@ def _draw_compact(verdicts: Sequence[Verdict], paper: Paper, width: float, reach
 def _compact_words(one: Verdict) -> str:
     """The numbers of a verdict, and what stands in the way of more."""
     values = (one.measured, one.bound, one.error)
-    numbers = "measured {}, bound {}, error {}".format(*map(format_number, values)) if _has_number(one) else ""
+    numbers = (
+        "measured {}, bound {}, error {}".format(*map(format_number, values))
+        if _has_number(one)
+        else ""
+    )
     reason = escape_words(one.unmet, LONGEST) if one.unmet else ""
     return "; ".join(part for part in (numbers, reason) if part) or "no number"
 
@@ -135,8 +186,17 @@ def _draw_bar(bars: Any, height: float, one: Verdict) -> None:
     colour, marker, _ = LOOKS[one.outcome]
     place, spread = _place(one), _spread(one)
     bars.hlines(height, place - spread, place + spread, color=colour, linewidth=3.0, alpha=0.45)
-    bars.scatter([place], [height], marker=marker, s=34, color=colour, linewidths=1.6, zorder=3, label=one.theorem,
-                 clip_on=False)
+    bars.scatter(
+        [place],
+        [height],
+        marker=marker,
+        s=34,
+        color=colour,
+        linewidths=1.6,
+        zorder=3,
+        label=one.theorem,
+        clip_on=False,
+    )
 
 
 def _draw_row(names: Any, bars: Any, numbers: Any, row: int, one: Verdict) -> None:
@@ -155,9 +215,21 @@ def _draw_row(names: Any, bars: Any, numbers: Any, row: int, one: Verdict) -> No
     if one.unmet:
         below = 0.19 if _has_number(one) else 0.0
         reason = textwrap.fill(escape_words(one.unmet, LONGEST), WIDEST, break_long_words=False)
-        note = bars.text(0.01, row + below, reason, transform=bars.get_yaxis_transform(), ha="left", va="center", fontsize=7,
-                         color=NOTE, clip_on=False, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})
-        note.set_in_layout(False)                           # it may run into the column of numbers, which is empty or above it
+        note = bars.text(
+            0.01,
+            row + below,
+            reason,
+            transform=bars.get_yaxis_transform(),
+            ha="left",
+            va="center",
+            fontsize=7,
+            color=NOTE,
+            clip_on=False,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+        )
+        note.set_in_layout(
+            False
+        )  # it may run into the column of numbers, which is empty or above it
 
 
 def _dress(bars: Any, reach: float, powers: Sequence[float]) -> None:
@@ -178,7 +250,10 @@ def _power(value: float) -> str:
 
 
 def _has_number(one: Verdict) -> bool:
-    return bool(np.isfinite([one.measured, one.bound, one.error, one.resolution]).all() and one.resolution > 0)
+    return bool(
+        np.isfinite([one.measured, one.bound, one.error, one.resolution]).all()
+        and one.resolution > 0
+    )
 
 
 def _place(one: Verdict) -> float:

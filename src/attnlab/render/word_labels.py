@@ -10,7 +10,9 @@ import numpy as np
 from attnlab.render.literal import escape_words
 
 SIZE = 8.0
-"""Points of the words; a character is about 0.62 of it wide in the house's font, a line 1.2 high."""
+"""Points of the words; a character is about 0.62 of it wide in the house's font, a line 1.2
+high.
+"""
 
 LONGEST_WORD = 14
 """Characters of a word that are drawn."""
@@ -24,21 +26,30 @@ ALL_LABELLED = 24
 
 
 def spread_out(places: Sequence[float], low: float, high: float, gap: float) -> list[float]:
-    """The places, moved as little as needs be until neighbours are `gap` apart and inside low to high where they fit."""
+    """The places, moved as little as needs be until neighbours are `gap` apart and inside low to
+    high where they fit.
+    """
     if not places:
         return []
     order = np.argsort(places, kind="stable")
     moved = np.asarray(places, dtype=float)[order]
     gap = min(gap, (high - low) / max(len(moved) - 1, 1))
-    blocks: list[list[float]] = []                         # (sum of place - own offset, count): runs of labels that touch
+    blocks: list[list[float]] = []  # (sum of place - own offset, count): runs of labels that touch
     for place in np.clip(moved, low, high):
         blocks.append([float(place), 1.0])
-        while len(blocks) > 1 and _first(blocks[-1], gap, low, high) - _last(blocks[-2], gap, low, high) < gap:
+        while (
+            len(blocks) > 1
+            and _first(blocks[-1], gap, low, high) - _last(blocks[-2], gap, low, high) < gap
+        ):
             total, count = blocks.pop()
             before, size = blocks[-1]
             middle = (before * size + total * count) / (size + count)
             blocks[-1] = [middle, size + count]
-    result = [_first(block, gap, low, high) + gap * number for block in blocks for number in range(int(block[1]))]
+    result = [
+        _first(block, gap, low, high) + gap * number
+        for block in blocks
+        for number in range(int(block[1]))
+    ]
     found = np.empty(len(moved))
     found[order] = result
     return found.tolist()
@@ -53,34 +64,71 @@ def _last(block: list[float], gap: float, low: float, high: float) -> float:
     return _first(block, gap, low, high) + gap * (block[1] - 1)
 
 
-def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: Sequence[str], size: float = SIZE) -> None:
-    """Each word at the free place near its point (n, 2), with a hair line where that is not beside it; the axes are laid out.
+def label_points(
+    axes: Any, points: np.ndarray, words: Sequence[str], colours: Sequence[str], size: float = SIZE
+) -> None:
+    """Each word at the free place near its point (n, 2), with a hair line where that is not beside
+    it; the axes are laid out.
 
     The words are drawn literally, at most LONGEST_WORD characters of each.
     """
     drawn = [escape_words(word, LONGEST_WORD) for word in words]
     to_dots = axes.figure.dpi / 72
-    at = axes.transData.transform(points) / to_dots                                             # (n, 2) in points
+    at = axes.transData.transform(points) / to_dots  # (n, 2) in points
     frame = axes.get_window_extent()
     box = np.array([frame.x0, frame.y0, frame.x1, frame.y1]) / to_dots
     taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in at]
-    is_crowded = len(points) > ALL_LABELLED                 # then a word stands beside its point or nowhere
+    is_crowded = len(points) > ALL_LABELLED  # then a word stands beside its point or nowhere
     for number in np.argsort(-at[:, 1], kind="stable"):
         width, height = 0.62 * size * len(drawn[number]) + 1, 1.15 * size
         low, high = at[number] - (width + 20), at[number] + (width + 20)
-        around = [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()] if is_crowded else taken
-        middle, cost, is_near = _free_place(at[number], width, height, around, box, ROUNDS[:1] if is_crowded else ROUNDS)
+        around = (
+            [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()]
+            if is_crowded
+            else taken
+        )
+        middle, cost, is_near = _free_place(
+            at[number], width, height, around, box, ROUNDS[:1] if is_crowded else ROUNDS
+        )
         if is_crowded and cost > 0.15 * width * height:
             continue
         taken.append(_box(middle, width, height))
-        line = None if is_near else {"arrowstyle": "-", "color": "#B0B0B0", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
-        axes.annotate(drawn[number], points[number], xytext=tuple(middle - at[number]), textcoords="offset points", ha="center",
-                      va="center", fontsize=size, color=colours[number], arrowprops=line, zorder=4)
+        line = (
+            None
+            if is_near
+            else {
+                "arrowstyle": "-",
+                "color": "#B0B0B0",
+                "linewidth": 0.5,
+                "shrinkA": 0,
+                "shrinkB": 2,
+            }
+        )
+        axes.annotate(
+            drawn[number],
+            points[number],
+            xytext=tuple(middle - at[number]),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=colours[number],
+            arrowprops=line,
+            zorder=4,
+        )
 
 
-def _free_place(point: np.ndarray, width: float, height: float, taken: Sequence[np.ndarray], box: np.ndarray,
-                rounds: Sequence[float] = ROUNDS) -> tuple[np.ndarray, float, bool]:
-    """The middle of a word's box that covers least, the nearest of those; what it covers; whether it is beside the point."""
+def _free_place(
+    point: np.ndarray,
+    width: float,
+    height: float,
+    taken: Sequence[np.ndarray],
+    box: np.ndarray,
+    rounds: Sequence[float] = ROUNDS,
+) -> tuple[np.ndarray, float, bool]:
+    """The middle of a word's box that covers least, the nearest of those; what it covers; whether
+    it is beside the point.
+    """
     best, least, is_near = point, np.inf, True
     for far in rounds:
         x, y = width / 2 + 5 + 8 * (far - 1), height / 2 + 4 + 8 * (far - 1)
@@ -96,7 +144,14 @@ def _free_place(point: np.ndarray, width: float, height: float, taken: Sequence[
 
 
 def _box(middle: np.ndarray, width: float, height: float) -> np.ndarray:
-    return np.array([middle[0] - width / 2, middle[1] - height / 2, middle[0] + width / 2, middle[1] + height / 2])
+    return np.array(
+        [
+            middle[0] - width / 2,
+            middle[1] - height / 2,
+            middle[0] + width / 2,
+            middle[1] + height / 2,
+        ]
+    )
 
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> float:

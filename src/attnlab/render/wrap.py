@@ -1,4 +1,6 @@
-"""Text on lines that fit: broken where its width, measured in the font of the figures, would pass the room there is."""
+"""Text on lines that fit: broken where its width, measured in the font of the figures, would pass
+the room there is.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 WORD = r"(?:\\\$|\$(?:\\.|[^$\\])+\$|[^ \t$])+|\$"
-"""A word; our own mathematics, $P_{ij} = 1$, is one word with what touches it. An escaped dollar sign is a letter, and so is a
-space that does not break."""
+"""A word; our own mathematics, $P_{ij} = 1$, is one word with what touches it. An escaped dollar
+sign is a letter, and so is a space that does not break.
+"""
 
 EQUATION = re.compile(rf"(?:{WORD})(?: = (?:{WORD})| %\S*)?")
-"""A word, two with a sign of equality between them, or one with per cent: n = 30 and 12 % stay on one line."""
+"""A word, two with a sign of equality between them, or one with per cent: n = 30 and 12 % stay on
+one line.
+"""
 
 HINTED = 1.05
 """Letters that are drawn as pixels take up to this much more room than their outlines."""
@@ -33,7 +38,9 @@ def text_width(words: str, size: float) -> float:
 
 
 def wrap(words: str, room: float, size: float) -> str:
-    """The words on lines at most `room` inches wide at `size` points. Lines that are there stay; longer words stand alone."""
+    """The words on lines at most `room` inches wide at `size` points. Lines that are there stay;
+    longer words stand alone.
+    """
     space = text_width("a a", size) - text_width("aa", size)
     lines = []
     for given in words.split("\n"):
@@ -44,17 +51,26 @@ def wrap(words: str, room: float, size: float) -> str:
                 lines.append(line)
                 line, width = piece, wide
             else:
-                line, width = f"{line} {piece}" if line else piece, width + space + wide if line else wide
+                line, width = (
+                    f"{line} {piece}" if line else piece,
+                    width + space + wide if line else wide,
+                )
         lines.append(line)
     return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _short_enough(pieces: list[str], room: float, size: float) -> list[str]:
-    """The pieces; one that is wider than the room is cut, but never inside mathematics or after a backslash."""
+    """The pieces; one that is wider than the room is cut, but never inside mathematics or after a
+    backslash.
+    """
     found = []
     for piece in pieces:
         while not is_math_text(piece) and len(piece) > 1 and text_width(piece, size) > room:
-            kept = next(k for k in range(len(piece) - 1, 0, -1) if k == 1 or text_width(piece[:k], size) <= room)
+            kept = next(
+                k
+                for k in range(len(piece) - 1, 0, -1)
+                if k == 1 or text_width(piece[:k], size) <= room
+            )
             if piece[kept - 1] == "\\":
                 kept += 1 if kept == 1 else -1
             found.append(piece[:kept])

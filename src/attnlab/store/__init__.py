@@ -1,11 +1,13 @@
 """Results on disk and as labelled arrays: save, load, to_xarray.
 
-A result is one NetCDF-4 file without pickle, from which `load(path)` restores every bit. The file has a checksum of its whole
-content, and `load` verifies it. `kinds/` has one file per kind of result, `formats/` one per file format for other programs,
-which `load` does not read (.csv, .npz, .mat, .json).
+A result is one NetCDF-4 file without pickle, from which `load(path)` restores every bit. The file
+has a checksum of its whole content, and `load` verifies it. `kinds/` has one file per kind of
+result, `formats/` one per file format for other programs, which `load` does not read (.csv, .npz,
+.mat, .json).
 
-To add a kind of result: a new file `kinds/<name>.py` that registers a `Kind` (packing.py) with samples of it. The shared test
-in `tests/conformance/test_storable.py` saves and loads the samples, damages the files, and asks for labelled arrays.
+To add a kind of result: a new file `kinds/<name>.py` that registers a `Kind` (packing.py) with
+samples of it. The shared test in `tests/conformance/test_storable.py` saves and loads the samples,
+damages the files, and asks for labelled arrays.
 """
 
 from __future__ import annotations
@@ -34,12 +36,23 @@ _HOME = {
     **dict.fromkeys(("dataset_of", "run_from", "WORDS"), "attnlab.store.kinds.trajectory"),
     "CannotWrite": "attnlab.files",
 }
-__all__ = ["CHECKSUM", "FORMAT", "MARKER", "WORDS", "CannotWrite", "MissingRun", "NotARun", "dataset_of", "load", "run_from",
-           "save",
-           "to_xarray"]
+__all__ = [
+    "CHECKSUM",
+    "FORMAT",
+    "MARKER",
+    "WORDS",
+    "CannotWrite",
+    "MissingRun",
+    "NotARun",
+    "dataset_of",
+    "load",
+    "run_from",
+    "save",
+    "to_xarray",
+]
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -1,6 +1,7 @@
 """One result as one NetCDF-4 file: its kind, its arrays and words, and a checksum of all of them.
 
-Formats: 1, runs without a checksum; 2, runs with one; 3, any kind of result, with further arrays for other programs.
+Formats: 1, runs without a checksum; 2, runs with one; 3, any kind of result, with further arrays
+for other programs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ RUN = "trajectory"
 
 def document_bytes(kind: str, packed: Packed, views: Labelled | None = None) -> memoryview:
     """Return a packed result, and arrays for other programs, as the bytes of a file."""
-    variables = with_distinct_axes({**packed.variables, **(views.variables if views is not None else {})})
+    variables = with_distinct_axes(
+        {**packed.variables, **(views.variables if views is not None else {})}
+    )
     arrays = {name: variable.values for name, variable in variables.items()}
     words = {KIND: kind, VARIABLES: json.dumps(sorted(variables)), **packed.words}
     created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -45,25 +48,41 @@ def document_bytes(kind: str, packed: Packed, views: Labelled | None = None) -> 
 
 
 def read_document(path: Path) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:
-    """Return (kind, arrays, words) of a file. The format is the word MARKER. If it has a checksum, it is verified."""
+    """Return (kind, arrays, words) of a file. The format is the word MARKER. If it has a checksum,
+    it is verified.
+    """
     asked = {word for name in kinds for word in kinds[name].words}
-    names = {MARKER: "number", CHECKSUM: "text", KIND: "text", VARIABLES: "text", **dict.fromkeys(sorted(asked), "text")}
+    names = {
+        MARKER: "number",
+        CHECKSUM: "text",
+        KIND: "text",
+        VARIABLES: "text",
+        **dict.fromkeys(sorted(asked), "text"),
+    }
     arrays, words = read_file(path, _choose, names)
     kind, signed = _kind_and_words(words)
     if words[MARKER] >= FIRST_WITH_CHECKSUM or CHECKSUM in words:
         if words.get(CHECKSUM) != checksum(arrays, {word: words[word] for word in signed}):
-            raise Unreadable("is damaged: its content does not match its saved checksum. Make it again, or use a copy.")
+            raise Unreadable(
+                "is damaged: its content does not match its saved checksum. Make it again, or use a"
+                " copy."
+            )
     return kind, arrays, words
 
 
 def versions() -> dict[str, str]:
     """Return the versions of the libraries that compute and write a result."""
     libraries = ("attnlab", "numpy", "scipy", "numba", "xarray", "h5netcdf", "h5py")
-    return {"python_version": platform.python_version(), **{f"{name}_version": version(name) for name in libraries}}
+    return {
+        "python_version": platform.python_version(),
+        **{f"{name}_version": version(name) for name in libraries},
+    }
 
 
 def with_distinct_axes(variables: Variables) -> dict[str, Variable]:
-    """The variables with axes that a file can hold: one length per name, and no name of another variable."""
+    """The variables with axes that a file can hold: one length per name, and no name of another
+    variable.
+    """
     lengths: dict[str, int] = {}
     found = {}
     for name, (axes, values, about) in variables.items():
@@ -80,12 +99,19 @@ def with_distinct_axes(variables: Variables) -> dict[str, Variable]:
 
 
 def _choose(words: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return the function that says which arrays of a file are read. Refuse files that are not a known result."""
+    """Return the function that says which arrays of a file are read. Refuse files that are not a
+    known result.
+    """
     if words.get(MARKER, 0) < 1:
-        raise Unreadable("is a NetCDF or HDF5 file, but not a run that `save` or `attnlab run` wrote, nor another result of "
-                         "attnlab. Open it with xarray.open_dataset.")
+        raise Unreadable(
+            "is a NetCDF or HDF5 file, but not a run that `save` or `attnlab run` wrote, nor"
+            " another result of attnlab. Open it with xarray.open_dataset."
+        )
     if words[MARKER] > FORMAT:
-        raise Unreadable(f"has format {words[MARKER]}, but this attnlab reads up to format {FORMAT}: upgrade attnlab.")
+        raise Unreadable(
+            f"has format {words[MARKER]}, but this attnlab reads up to format {FORMAT}: upgrade"
+            " attnlab."
+        )
     _, needed = _kind_and_words(words)
     missing = [word for word in needed if word not in words]
     if missing:

@@ -1,4 +1,6 @@
-"""The interface of a kind of result for storage: how it becomes arrays and words, and is restored."""
+"""The interface of a kind of result for storage: how it becomes arrays and words, and is
+restored.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ kinds: Registry[Kind] = Registry("kind of result", package="attnlab.store.kinds"
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A result as arrays and words, from which it can be restored. `common`: names that the members of a list may share."""
+    """A result as arrays and words, from which it can be restored. `common`: names that the members
+    of a list may share.
+    """
 
     variables: Variables
     words: Words
@@ -29,7 +33,9 @@ class Packed:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A result as arrays for people: every axis has a name, every array says what it is. `words` are about all of it."""
+    """A result as arrays for people: every axis has a name, every array says what it is. `words`
+    are about all of it.
+    """
 
     variables: Variables
     words: Mapping[str, Any] = field(default_factory=dict)
@@ -43,14 +49,16 @@ class Kind:
     title     its name in messages, such as "a Limit"
     is_one    thing -> bool: whether it is a result of this kind
     pack      thing -> Packed: everything in it, bit for bit
-    unpack    (arrays, words) -> thing: the inverse of pack. It must refuse invalid values, because files are untrusted
+    unpack    (arrays, words) -> thing: the inverse of pack. It must refuse invalid values, because
+              files are untrusted
     label     thing -> Labelled: for to_xarray, .npz and .mat
     samples   () -> {name: thing}: examples for the shared tests; one of each unusual form
     words     the names of the words that pack returns
     axis      the axis along which a list of such results lies
     tabulate  thing -> {column: array}: the table of a .csv file, if it has one
     record    thing -> plain JSON values, if it has a .json file
-    views     thing -> Labelled: further arrays in the file for other programs; load does not need them
+    views     thing -> Labelled: further arrays in the file for other programs; load does not need
+              them
     """
 
     title: str
@@ -72,7 +80,9 @@ def name_of_kind(thing: Any) -> str | None:
 
 
 def kind_of(thing: Any) -> str:
-    """Return the name of the kind of result of a thing. Raise a TypeError that lists what can be stored."""
+    """Return the name of the kind of result of a thing. Raise a TypeError that lists what can be
+    stored.
+    """
     name = name_of_kind(thing)
     if name is None:
         known = ", ".join(sorted(kinds[name].title for name in kinds))
@@ -81,7 +91,9 @@ def kind_of(thing: Any) -> str:
 
 
 def is_instance(thing: Any, module: str, name: str) -> bool:
-    """Whether a thing is of a class, without importing its module: if the module is not loaded, no such thing exists."""
+    """Whether a thing is of a class, without importing its module: if the module is not loaded, no
+    such thing exists.
+    """
     home = sys.modules.get(module)
     return home is not None and isinstance(thing, getattr(home, name))
 
@@ -98,10 +110,16 @@ def text(value: str, **about: str) -> Variable:
 
 def add_prefix(packed: Packed, prefix: str) -> Variables:
     """Return the variables of a part of a result, with `prefix` before names and axes."""
-    return {f"{prefix}{name}": Variable(tuple(f"{prefix}{axis}" for axis in axes), values, about)
-            for name, (axes, values, about) in packed.variables.items()}
+    return {
+        f"{prefix}{name}": Variable(tuple(f"{prefix}{axis}" for axis in axes), values, about)
+        for name, (axes, values, about) in packed.variables.items()
+    }
 
 
 def without_prefix(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
     """Return the arrays of such a part."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

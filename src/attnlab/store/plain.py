@@ -11,13 +11,18 @@ import numpy as np
 
 
 def plain_value(value: Any) -> Any:
-    """Return the value as lists, numbers and words. NaN and infinity become null, complex numbers [real, imaginary]."""
-    if isinstance(value, enum.StrEnum):              # a word, whose value is a sentence
+    """Return the value as lists, numbers and words. NaN and infinity become null, complex numbers
+    [real, imaginary].
+    """
+    if isinstance(value, enum.StrEnum):  # a word, whose value is a sentence
         return str(value)
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: plain_value(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):

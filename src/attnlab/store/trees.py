@@ -1,7 +1,8 @@
-"""Convert values to JSON and arrays, and back: tables, lists, texts, numbers, arrays, and known records.
+"""Convert values to JSON and arrays, and back: tables, lists, texts, numbers, arrays, and known
+records.
 
-JSON holds the structure. Every array is stored separately, under its own name. No name in a file is imported: only the records
-in RECORDS are allowed.
+JSON holds the structure. Every array is stored separately, under its own name. No name in a file is
+imported: only the records in RECORDS are allowed.
 """
 
 from __future__ import annotations
@@ -19,27 +20,40 @@ from attnlab.netcdf import Variable
 from attnlab.store.packing import Arrays
 
 RECORDS = {
-    "Event": "attnlab.types", "Weights": "attnlab.types", "Hypothesis": "attnlab.verdicts", "Outcome": "attnlab.verdicts",
-    "Verdict": "attnlab.verdicts", "Prediction": "attnlab.verdicts",
-    "MeasuredHead": "attnlab.models.studies.spectra_table", "HeadNumbers": "attnlab.models.studies.head_numbers",
+    "Event": "attnlab.types",
+    "Weights": "attnlab.types",
+    "Hypothesis": "attnlab.verdicts",
+    "Outcome": "attnlab.verdicts",
+    "Verdict": "attnlab.verdicts",
+    "Prediction": "attnlab.verdicts",
+    "MeasuredHead": "attnlab.models.studies.spectra_table",
+    "HeadNumbers": "attnlab.models.studies.head_numbers",
 }
 """The records and enumerations that may stand inside a tree, and where they are defined."""
 
 PLAIN_FIELDS: dict[str, Any] = {
-    "float": (float, int, np.number, np.bool_), "int": (int, np.integer), "str": str, "bool": (bool, np.bool_),
-    "complex": (complex, float, int, np.number), "bool | None": (bool, np.bool_, type(None)),
+    "float": (float, int, np.number, np.bool_),
+    "int": (int, np.integer),
+    "str": str,
+    "bool": (bool, np.bool_),
+    "complex": (complex, float, int, np.number),
+    "bool | None": (bool, np.bool_, type(None)),
 }
 """What a field of a record may hold, by how it is declared."""
 
 LONGEST_DECLARED = 1000
-"""The declared length of a text is kept up to this many letters: a file may declare more than the memory."""
+"""The declared length of a text is kept up to this many letters: a file may declare more than the
+memory.
+"""
 
 STORED_KINDS = "biufcUO"
 """Kinds of arrays that a file holds: truth values, numbers and texts."""
 
 
 def encode(value: Any, name: str) -> tuple[Any, dict[str, Variable]]:
-    """Return (JSON, arrays) of a value; the names of the arrays begin with `name`. TypeError for what cannot be stored."""
+    """Return (JSON, arrays) of a value; the names of the arrays begin with `name`. TypeError for
+    what cannot be stored.
+    """
     arrays: dict[str, Variable] = {}
     return _encode(value, name, arrays), arrays
 
@@ -65,25 +79,33 @@ def decode(tree: Any, arrays: Arrays) -> Any:
     if kind == "number":
         return as_text(arrays[value], tree.get("text"))[()]
     if kind == "record":
-        return make_record(tree["name"], {str(key): decode(entry, arrays) for key, entry in value.items()})
+        return make_record(
+            tree["name"], {str(key): decode(entry, arrays) for key, entry in value.items()}
+        )
     if kind == "member":
         return _record(tree["name"])[value]
     raise ValueError(f"A tree must be made of tables, lists and arrays, got {str(kind)[:40]!r}.")
 
 
 def make_record(name: str, values: Mapping[str, Any]) -> Any:
-    """The record of that name with these values, or a ValueError where a value is of another type than it must be."""
+    """The record of that name with these values, or a ValueError where a value is of another type
+    than it must be.
+    """
     record = _record(name)
     for entry in fields(record):
         allowed = PLAIN_FIELDS.get(str(entry.type))
         value = values.get(entry.name)
         if entry.name in values and allowed is not None and not isinstance(value, allowed):
-            raise ValueError(f"{entry.name} of a {name} must be {entry.type}, got {str(value)[:40]!r}.")
+            raise ValueError(
+                f"{entry.name} of a {name} must be {entry.type}, got {str(value)[:40]!r}."
+            )
     return record(**values)
 
 
 def as_text(array: np.ndarray, text: str | None) -> np.ndarray:
-    """Return an array of texts in its original type, such as "O" or "U5"; other arrays unchanged."""
+    """Return an array of texts in its original type, such as "O" or "U5"; other arrays
+    unchanged.
+    """
     if text is None:
         return array
     if text == "O":
@@ -102,14 +124,26 @@ def text_type(array: np.ndarray) -> str | None:
 def check_stored(array: np.ndarray, name: str) -> np.ndarray:
     """The array, or a TypeError where a file cannot hold it."""
     is_mixed = array.dtype == object and not all(isinstance(entry, str) for entry in array.ravel())
-    if array.dtype.kind not in STORED_KINDS or is_mixed or array.dtype in (np.float16, np.longdouble, np.clongdouble):
+    if (
+        array.dtype.kind not in STORED_KINDS
+        or is_mixed
+        or array.dtype in (np.float16, np.longdouble, np.clongdouble)
+    ):
         what = "objects that are not texts" if is_mixed else f"the type {array.dtype}"
-        raise TypeError(f"{name} has {what}, which a file does not hold: numbers in double precision, whole numbers and texts.")
+        raise TypeError(
+            f"{name} has {what}, which a file does not hold: numbers in double precision, whole"
+            " numbers and texts."
+        )
     return array
 
 
 def _encode(value: Any, name: str, arrays: dict[str, Variable]) -> Any:
-    if value is None or isinstance(value, bool | str) or isinstance(value, int) and not isinstance(value, Enum | np.generic):
+    if (
+        value is None
+        or isinstance(value, bool | str)
+        or isinstance(value, int)
+        and not isinstance(value, Enum | np.generic)
+    ):
         return value
     if isinstance(value, np.ndarray | np.generic):
         return _encode_array(value, name, arrays)
@@ -120,13 +154,22 @@ def _encode(value: Any, name: str, arrays: dict[str, Variable]) -> Any:
     if isinstance(value, Enum) and type(value).__name__ in RECORDS:
         return {"is": "member", "name": type(value).__name__, "of": value.name}
     if is_dataclass(value) and type(value).__name__ in RECORDS:
-        entries = {field.name: _encode(getattr(value, field.name), f"{name}_{field.name}", arrays) for field in fields(value)}
+        entries = {
+            field.name: _encode(getattr(value, field.name), f"{name}_{field.name}", arrays)
+            for field in fields(value)
+        }
         return {"is": "record", "name": type(value).__name__, "of": entries}
     if isinstance(value, Mapping):
-        table = [[_encode(key, f"{name}_key", arrays), _encode(entry, f"{name}_{key}", arrays)] for key, entry in value.items()]
+        table = [
+            [_encode(key, f"{name}_key", arrays), _encode(entry, f"{name}_{key}", arrays)]
+            for key, entry in value.items()
+        ]
         return {"is": "table", "of": table}
     if isinstance(value, tuple):
-        return {"is": "tuple", "of": [_encode(entry, f"{name}_{i}", arrays) for i, entry in enumerate(value)]}
+        return {
+            "is": "tuple",
+            "of": [_encode(entry, f"{name}_{i}", arrays) for i, entry in enumerate(value)],
+        }
     if isinstance(value, list):
         return [_encode(entry, f"{name}_{i}", arrays) for i, entry in enumerate(value)]
     raise TypeError(f"{name} holds a {type(value).__name__}, which cannot be stored.")
@@ -134,7 +177,9 @@ def _encode(value: Any, name: str, arrays: dict[str, Variable]) -> Any:
 
 def _encode_array(value: Any, name: str, arrays: dict[str, Variable]) -> Any:
     array = check_stored(np.asarray(value), name)
-    plain = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:100]
+    plain = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[
+        :100
+    ]
     while plain in arrays:
         plain += "_"
     arrays[plain] = Variable(tuple(f"{plain}_axis_{i}" for i in range(array.ndim)), array)

@@ -1,4 +1,5 @@
-"""Sweeps: many runs from one file, which can be interrupted at any time and continue where they stopped.
+"""Sweeps: many runs from one file, which can be interrupted at any time and continue where they
+stopped.
 
     sweep = al.Sweep.load("phase.toml")
     sweep.run()                                 # on all cores; a second call computes nothing
@@ -11,8 +12,8 @@
     table.py       the results as pandas or xarray, and as files      drawing.py     their figure
     curves.py      curves of the theory, drawn over them             refine.py      the cells where the answer changes
 
-Only the Specs contain randomness: a cell is named by the digest of its Spec and equals `al.run_spec` of it, for all workers,
-orders and batches.
+Only the Specs contain randomness: a cell is named by the digest of its Spec and equals
+`al.run_spec` of it, for all workers, orders and batches.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _HOME = {
 __all__ = ["Grid", "Row", "Rows", "Sweep", "export", "load", "plot"]
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

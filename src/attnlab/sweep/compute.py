@@ -1,7 +1,8 @@
 """Compute a task: cells in, rows out. It touches no file.
 
-Cells whose Specs differ only in the seed of the start form one batch, integrated by one call of `simulate`. A member of a batch
-equals a single run to the last bit, so batches change only the time. If a batch fails, its cells are computed one by one.
+Cells whose Specs differ only in the seed of the start form one batch, integrated by one call of
+`simulate`. A member of a batch equals a single run to the last bit, so batches change only the
+time. If a batch fails, its cells are computed one by one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ Compute = Callable[[Task], list[Row]]
 class Equation:
     """The common part of cells that differ only in the seed of the start.
 
-    start: the table [start]. options: keyword arguments of `simulate`. own: which of the saved times are in the Spec.
+    start: the table [start]. options: keyword arguments of `simulate`. own: which of the saved
+    times are in the Spec.
     """
 
     dynamics: Dynamics
@@ -62,7 +64,9 @@ class Run:
 
 
 class Computer:
-    """Computes the tasks of one sweep. head: the result of `Sweep.head`. Each of its Python files runs once per process."""
+    """Computes the tasks of one sweep. head: the result of `Sweep.head`. Each of its Python files
+    runs once per process.
+    """
 
     def __init__(self, head: Mapping[str, Any]):
         run_once(UserFile(name, text) for name, text, _ in head.get("imports", ()))
@@ -90,19 +94,26 @@ class Computer:
             began = time.perf_counter()
             try:
                 equation, first = self._resolve(*group[0])
-                if equation.dynamics.noise.is_none:     # members of a noisy batch have streams that no single run has
+                if (
+                    equation.dynamics.noise.is_none
+                ):  # members of a noisy batch have streams that no single run has
                     cells = [first, *(self._draw(equation, *one) for one in group[1:])]
                     runs = members(integrate(equation, np.stack([one.x0 for one in cells])))
                     share = (time.perf_counter() - began) / len(group)
-                    return [self._measure(equation, one, run, share) for one, run in zip(cells, runs, strict=True)]
-            except KeyboardInterrupt:                   # RunInterrupted is an Exception, too
+                    return [
+                        self._measure(equation, one, run, share)
+                        for one, run in zip(cells, runs, strict=True)
+                    ]
+            except KeyboardInterrupt:  # RunInterrupted is an Exception, too
                 raise
-            except Exception:                           # one cell fails: each alone shows which
+            except Exception:  # one cell fails: each alone shows which
                 pass
         return [self._alone(digest, cell) for digest, cell in group]
 
     def _load(self, digest: str, cell: Cell) -> None:
-        """Load, and perhaps compile, the code for runs, so that it does not count in timed cells."""
+        """Load, and perhaps compile, the code for runs, so that it does not count in timed
+        cells.
+        """
         try:
             equation, one = self._resolve(digest, cell)
             if self.needs_run and not equation.dynamics.is_layers:
@@ -112,7 +123,7 @@ class Computer:
                 self._alone(digest, cell)
         except KeyboardInterrupt:
             raise
-        except Exception:                               # its row reports it
+        except Exception:  # its row reports it
             pass
 
     def _alone(self, digest: str, cell: Cell) -> Row:
@@ -124,11 +135,24 @@ class Computer:
             return self._measure(equation, one, run, time.perf_counter() - began)
         except KeyboardInterrupt:
             raise
-        except Exception as problem:                    # also exceptions of the user's observables
+        except Exception as problem:  # also exceptions of the user's observables
             words = " ".join(str(problem).split())
-            words = words if words and isinstance(problem, SENTENCES) else f"{type(problem).__name__}: {words}"
-            return Row(digest, REFUSED, cell, {}, words[:LONGEST_SENTENCE], time.perf_counter() - began, None, versions(),
-                       self.measured)
+            words = (
+                words
+                if words and isinstance(problem, SENTENCES)
+                else f"{type(problem).__name__}: {words}"
+            )
+            return Row(
+                digest,
+                REFUSED,
+                cell,
+                {},
+                words[:LONGEST_SENTENCE],
+                time.perf_counter() - began,
+                None,
+                versions(),
+                self.measured,
+            )
 
     def _resolve(self, digest: str, cell: Cell) -> tuple[Equation, Run]:
         spec = Spec.from_dict(put_values(self.base, cell, self.arrays))
@@ -138,7 +162,12 @@ class Computer:
     def _draw(self, equation: Equation, digest: str, cell: Cell) -> Run:
         """Return the run of a cell that differs from the first of its group in the seed."""
         seed = cell.get(SEEDS, equation.start.get("rng", 0))
-        return Run(digest, cell, seed, draw_start({**equation.start, "rng": seed}, equation.dynamics.weights.d))
+        return Run(
+            digest,
+            cell,
+            seed,
+            draw_start({**equation.start, "rng": seed}, equation.dynamics.weights.d),
+        )
 
     def _measure(self, equation: Equation, one: Run, run: Trajectory | None, seconds: float) -> Row:
         """Return the row of a run that took so many seconds."""
@@ -149,11 +178,15 @@ class Computer:
         else:
             found = evaluate(self.numbers, run, lambda: limit_of(equation, one.x0), equation.own)
         seconds += time.perf_counter() - began
-        return Row(one.digest, status, one.cell, found, words, seconds, one.seed, versions(), self.measured)
+        return Row(
+            one.digest, status, one.cell, found, words, seconds, one.seed, versions(), self.measured
+        )
 
 
 def compute_json(head: Mapping[str, Any], task: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a task as plain JSON values. The last head is cached, because tasks of one sweep come together."""
+    """Return the rows of a task as plain JSON values. The last head is cached, because tasks of one
+    sweep come together.
+    """
     if _last.get("head") != head:
         _last.update(head=head, computer=Computer(head))
     return [row.to_json() for row in _last["computer"](Task.from_json(task))]
@@ -163,26 +196,36 @@ _last: dict[str, Any] = {}
 
 
 def check_worker(head: Mapping[str, Any], cell: Cell) -> str:
-    """Return why this process cannot compute a cell that the main process can (an unknown name), or an empty text."""
+    """Return why this process cannot compute a cell that the main process can (an unknown name), or
+    an empty text.
+    """
     try:
         check_names(head["numbers"])
         equation_of(Spec.from_dict(put_values(head["base"], cell, head["arrays"])), ())
     except LookupError as problem:
-        return (f"{problem} The workers do not know a name that this process knows. Give the file that registers it with "
-                '--import, or in Python with run(imports=["my.py"]).')
-    except Exception:                                   # the row of this cell reports it
+        return (
+            f"{problem} The workers do not know a name that this process knows. Give the file that"
+            ' registers it with --import, or in Python with run(imports=["my.py"]).'
+        )
+    except Exception:  # the row of this cell reports it
         pass
     return ""
 
 
 def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray]:
-    """Return the equation and the first tokens of a Spec, with more saved times. Wrong names, keys and values are errors."""
+    """Return the equation and the first tokens of a Spec, with more saved times. Wrong names, keys
+    and values are errors.
+    """
     resolved = resolve(spec)
     options = dict(resolved.solve)
     solve = solve_of(resolved.dynamics, options)
     own = None
     if more and "layers" not in options:
-        new = [t for t in more if t <= solve.t_end and np.abs(solve.times - t).min() > SAME_TIME * max(t, 1.0)]
+        new = [
+            t
+            for t in more
+            if t <= solve.t_end and np.abs(solve.times - t).min() > SAME_TIME * max(t, 1.0)
+        ]
         options["times"] = np.union1d(solve.times, new).tolist()
         own = np.isin(options["times"], solve.times)
         options.pop("saves", None)
@@ -193,18 +236,28 @@ def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
     """Return the checked options of [solve]. Nothing is compiled."""
     from attnlab.engine.options import solve_options
 
-    usual: dict[str, Any] = {"rtol": 1e-8, "atol": 0.0, "stepper": "adaptive", "frame": "auto", "max_steps": 100_000,
-             **dict.fromkeys(("t_end", "layers", "times", "saves", "dt", "rng"))}
-    return solve_options(dynamics, **{key: options.get(key, default) for key, default in usual.items()})
+    usual: dict[str, Any] = {
+        "rtol": 1e-8,
+        "atol": 0.0,
+        "stepper": "adaptive",
+        "frame": "auto",
+        "max_steps": 100_000,
+        **dict.fromkeys(("t_end", "layers", "times", "saves", "dt", "rng")),
+    }
+    return solve_options(
+        dynamics, **{key: options.get(key, default) for key, default in usual.items()}
+    )
 
 
 def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
-    """Return the run of first tokens (n, d) or (batch, n, d). A failed run is returned up to its end."""
+    """Return the run of first tokens (n, d) or (batch, n, d). A failed run is returned up to its
+    end.
+    """
     from attnlab.engine import simulate
 
     run = simulate(equation.dynamics, x0, **equation.options, throw=False)
     if Status.INTERRUPTED in np.ravel(np.asarray(run.status, dtype=object)).tolist():
-        raise KeyboardInterrupt                         # a cell is computed completely or not at all
+        raise KeyboardInterrupt  # a cell is computed completely or not at all
     return run
 
 
@@ -228,4 +281,7 @@ def versions() -> str:
     """Return the versions of the libraries that compute a row."""
     from attnlab import __version__
 
-    return f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python {platform.python_version()}"
+    return (
+        f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python"
+        f" {platform.python_version()}"
+    )

@@ -1,11 +1,11 @@
 """Curves of the theory, drawn over figures of sweeps with matching axes and equation.
 
-A curve over one axis is the number itself, y = number(x). A curve over two axes is a line in their plane, y(x), along which
-the theory predicts a change of the number. Its function takes the part of the Spec that all cells share and the places x. It
-returns y, or None for another equation.
+A curve over one axis is the number itself, y = number(x). A curve over two axes is a line in their
+plane, y(x), along which the theory predicts a change of the number. Its function takes the part of
+the Spec that all cells share and the places x. It returns y, or None for another equation.
 
-    @curves.register("name", axes=("dynamics.beta", "t"), number="clustered_pairs", words="...", citation="arXiv ...")
-    def name(base, x): ...
+    @curves.register("name", axes=("dynamics.beta", "t"), number="clustered_pairs", words="...",
+    citation="arXiv ...") def name(base, x): ...
 """
 
 from __future__ import annotations
@@ -50,11 +50,22 @@ class Curve:
 class Curves(Registry[Curve]):
     """The curves by name."""
 
-    def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",    # type: ignore[override]
-                 citation: str = "") -> Callable[[Function], Function]:
-        """Return a decorator that registers the function of a curve with its axes, number, words and citation."""
+    def register(
+        self,
+        name: str,
+        *,
+        axes: Sequence[str] = (),
+        number: str = "",
+        words: str = "",  # type: ignore[override]
+        citation: str = "",
+    ) -> Callable[[Function], Function]:
+        """Return a decorator that registers the function of a curve with its axes, number, words
+        and citation.
+        """
         if not 1 <= len(axes) <= 2 or not number or not words or not citation:
-            raise ValueError(f"The curve {name!r} needs one or two axes, a number, words and a citation.")
+            raise ValueError(
+                f"The curve {name!r} needs one or two axes, a number, words and a citation."
+            )
         file_it = super().register(name)
 
         def file_function(function: Function) -> Function:
@@ -68,13 +79,23 @@ curves = Curves("theory curve")
 register = curves.register
 
 
-def curves_over(sweep: Sweep, axes: Sequence[str], number: str, x: np.ndarray) -> list[tuple[Curve, np.ndarray, np.ndarray]]:
-    """Return (curve, x, y) of all curves for these axes and this number: x are places from the minimum to the maximum of `x`.
+def curves_over(
+    sweep: Sweep, axes: Sequence[str], number: str, x: np.ndarray
+) -> list[tuple[Curve, np.ndarray, np.ndarray]]:
+    """Return (curve, x, y) of all curves for these axes and this number: x are places from the
+    minimum to the maximum of `x`.
 
     number: a name in the sweep's table of numbers, without its time.
     """
     found = []
-    definition = next((one for name, one in sweep.numbers.items() if name.rpartition("@")[0] == number or name == number), {})
+    definition = next(
+        (
+            one
+            for name, one in sweep.numbers.items()
+            if name.rpartition("@")[0] == number or name == number
+        ),
+        {},
+    )
     measured = definition.get("observable", definition.get("limit"))
     for curve in map(curves.__getitem__, curves):
         if curve.axes != tuple(axes) or curve.number != measured:
@@ -99,7 +120,11 @@ def shared_part(sweep: Sweep) -> dict[str, Any]:
 def _common(values: Sequence[Any]) -> Any:
     """Return the common value; for tables their common part; None if there is none."""
     if len(values) > 1 and all(isinstance(value, Mapping) for value in values):
-        return {key: one for key, one in values[0].items() if all(key in value and value[key] == one for value in values)}
+        return {
+            key: one
+            for key, one in values[0].items()
+            if all(key in value and value[key] == one for value in values)
+        }
     return values[0] if len(values) == 1 else None
 
 
@@ -117,29 +142,46 @@ def _put(table: Any, path: list[str], value: Any) -> None:
 
 def _between(x: np.ndarray) -> np.ndarray:
     low, high = float(np.min(x)), float(np.max(x))
-    return np.geomspace(low, high, MOST_POINTS) if low > 0 and high > 10 * low else np.linspace(low, high, MOST_POINTS)
+    return (
+        np.geomspace(low, high, MOST_POINTS)
+        if low > 0 and high > 10 * low
+        else np.linspace(low, high, MOST_POINTS)
+    )
 
 
-def is_plain_sphere(base: Mapping[str, Any], kernels: Sequence[str], others: Sequence[str] = ()) -> bool:
-    """Whether the equation is x' = P_x(sum_j P_ij x_j) on the sphere, with Q = K = V = I, full attention and one of the kernels.
+def is_plain_sphere(
+    base: Mapping[str, Any], kernels: Sequence[str], others: Sequence[str] = ()
+) -> bool:
+    """Whether the equation is x' = P_x(sum_j P_ij x_j) on the sphere, with Q = K = V = I, full
+    attention and one of the kernels.
 
     others: keys of [dynamics] that are allowed besides geometry, kernel and beta.
     """
     weights, dynamics = base.get("weights", {}), base.get("dynamics", {})
-    return (weights.get("family") == "identity" and set(weights) <= {"family", "d"} and "layers" not in base.get("solve", {})
-            and dynamics.get("geometry") == "sphere" and dynamics.get("kernel", "softmax") in kernels
-            and set(dynamics) <= {"geometry", "kernel", "beta", *others})
+    return (
+        weights.get("family") == "identity"
+        and set(weights) <= {"family", "d"}
+        and "layers" not in base.get("solve", {})
+        and dynamics.get("geometry") == "sphere"
+        and dynamics.get("kernel", "softmax") in kernels
+        and set(dynamics) <= {"geometry", "kernel", "beta", *others}
+    )
 
 
-@register("orthogonal_start", axes=("dynamics.beta", "t"), number="clustered_pairs",
-          words="the time at which all pairs of an orthogonal start have the cosine 0.999",
-          citation="arXiv 2312.10794, section 6")
+@register(
+    "orthogonal_start",
+    axes=("dynamics.beta", "t"),
+    number="clustered_pairs",
+    words="the time at which all pairs of an orthogonal start have the cosine 0.999",
+    citation="arXiv 2312.10794, section 6",
+)
 def orthogonal_start(base: Mapping[str, Any], beta: np.ndarray) -> np.ndarray | None:
-    """The time t(beta) with gamma_beta(t) = 0.999, where gamma is the common cosine of n tokens that start orthogonal.
+    """The time t(beta) with gamma_beta(t) = 0.999, where gamma is the common cosine of n tokens
+    that start orthogonal.
 
-    Their scores stay equal, so gamma' = 2 w (1 - gamma) (1 + (n - 1) gamma), where w is the weight that a token gives to another:
-    e^{beta gamma} / (e^beta + (n - 1) e^{beta gamma}) with softmax, e^{beta gamma} / n with exp_mean. t is the integral of
-    1 / gamma'.
+    Their scores stay equal, so gamma' = 2 w (1 - gamma) (1 + (n - 1) gamma), where w is the weight
+    that a token gives to another: e^{beta gamma} / (e^beta + (n - 1) e^{beta gamma}) with softmax,
+    e^{beta gamma} / n with exp_mean. t is the integral of 1 / gamma'.
     """
     n = base.get("start", {}).get("n")
     if not isinstance(n, int) or n < 2 or not is_plain_sphere(base, ("softmax", "exp_mean")):
@@ -152,7 +194,7 @@ def orthogonal_time(beta: float, n: int, cosine: float, is_mean: bool = False) -
     """When n tokens that start orthogonal have this cosine; is_mean: with the kernel exp_mean."""
     from scipy.integrate import quad
 
-    def slowness(s: float) -> float:                            # with s = -log(1 - gamma) the end is no singularity
+    def slowness(s: float) -> float:  # with s = -log(1 - gamma) the end is no singularity
         gamma = -np.expm1(-s)
         weight = n * np.exp(-beta * gamma) if is_mean else np.exp(beta * (1 - gamma)) + n - 1
         return float(weight / (2 * (1 + (n - 1) * gamma)))
@@ -160,27 +202,43 @@ def orthogonal_time(beta: float, n: int, cosine: float, is_mean: bool = False) -
     return float(quad(slowness, 0.0, -np.log1p(-cosine), epsabs=0.0, epsrel=1e-10, limit=200)[0])
 
 
-@register("noisy_circle", axes=("dynamics.noise.kappa",), number="order_parameter",
-          words="infinitely many tokens that start together: the density is exp(κ φ), where φ is their own potential",
-          citation="stationary Fokker-Planck equation; arXiv 2312.10794, noisy dynamics")
+@register(
+    "noisy_circle",
+    axes=("dynamics.noise.kappa",),
+    number="order_parameter",
+    words=(
+        "infinitely many tokens that start together: the density is exp(κ φ), where φ is their own"
+        " potential"
+    ),
+    citation="stationary Fokker-Planck equation; arXiv 2312.10794, noisy dynamics",
+)
 def noisy_circle(base: Mapping[str, Any], kappa: np.ndarray) -> np.ndarray | None:
-    """Return the order parameter of the ordered state of noisy tokens on the circle, 0 if there is none.
+    """Return the order parameter of the ordered state of noisy tokens on the circle, 0 if there is
+    none.
 
-    The drift is the gradient of phi(theta) = (1/beta) int e^{beta cos(theta - s)} p(s) ds with exp_mean, and (1/beta) log of that
-    integral with softmax. Without flux p = exp(kappa phi) / Z. The iteration starts from p concentrated in one point.
+    The drift is the gradient of phi(theta) = (1/beta) int e^{beta cos(theta - s)} p(s) ds with
+    exp_mean, and (1/beta) log of that integral with softmax. Without flux p = exp(kappa phi) / Z.
+    The iteration starts from p concentrated in one point.
     """
-    if base.get("start", {}).get("d") != 2 or not is_plain_sphere(base, ("softmax", "exp_mean"), ("noise",)):
+    if base.get("start", {}).get("d") != 2 or not is_plain_sphere(
+        base, ("softmax", "exp_mean"), ("noise",)
+    ):
         return None
     if base["dynamics"].get("noise", {}).get("name") != "brownian":
         return None
-    beta, is_mean = float(base["dynamics"].get("beta", 1.0)), base["dynamics"].get("kernel") == "exp_mean"
+    beta, is_mean = (
+        float(base["dynamics"].get("beta", 1.0)),
+        base["dynamics"].get("kernel") == "exp_mean",
+    )
     if beta <= 0:
         return None
     return np.array([ordered_state(beta, float(one), is_mean) for one in kappa])
 
 
 def ordered_state(beta: float, kappa: float, is_mean: bool) -> float:
-    """Return the order parameter |int e^{i theta} p| of the fixed point p that the iteration reaches from a point mass."""
+    """Return the order parameter |int e^{i theta} p| of the fixed point p that the iteration
+    reaches from a point mass.
+    """
     angles = 2 * np.pi * np.arange(GRID) / GRID
     kernel = np.fft.rfft(np.exp(beta * (np.cos(angles) - 1)))
     density, before = np.zeros(GRID), 2.0
@@ -198,18 +256,32 @@ def ordered_state(beta: float, kappa: float, is_mean: bool) -> float:
     return order if order > 1e-3 else 0.0
 
 
-@register("orthogonal_deadline", axes=("start.d", "dynamics.beta"), number="cluster_count_all",
-          words="below it an orthogonal start, which random tokens resemble where d is large, is one cluster by the end",
-          citation="arXiv 2312.10794, section 6")
+@register(
+    "orthogonal_deadline",
+    axes=("start.d", "dynamics.beta"),
+    number="cluster_count_all",
+    words=(
+        "below it an orthogonal start, which random tokens resemble where d is large, is one"
+        " cluster by the end"
+    ),
+    citation="arXiv 2312.10794, section 6",
+)
 def orthogonal_deadline(base: Mapping[str, Any], d: np.ndarray) -> np.ndarray | None:
-    """The beta at which n tokens that start orthogonal become one cluster, at 1 % of their first diameter, just at t_end."""
+    """The beta at which n tokens that start orthogonal become one cluster, at 1 % of their first
+    diameter, just at t_end.
+    """
     from scipy.optimize import brentq
 
     n, end = base.get("start", {}).get("n"), base.get("solve", {}).get("t_end")
-    if not isinstance(n, int) or n < 2 or not isinstance(end, int | float) or not is_plain_sphere(base, ("softmax", "exp_mean")):
+    if (
+        not isinstance(n, int)
+        or n < 2
+        or not isinstance(end, int | float)
+        or not is_plain_sphere(base, ("softmax", "exp_mean"))
+    ):
         return None
     is_mean = base["dynamics"].get("kernel") == "exp_mean"
-    cosine = 1 - OBSERVED_SCALE**2                              # |x_i - x_j|^2 = 2 - 2 cosine, and 2 at the start
+    cosine = 1 - OBSERVED_SCALE**2  # |x_i - x_j|^2 = 2 - 2 cosine, and 2 at the start
 
     def late(beta: float) -> float:
         return orthogonal_time(beta, n, cosine, is_mean) - end

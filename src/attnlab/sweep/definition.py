@@ -1,11 +1,12 @@
-"""Sweep: a base Spec, axes over its keys, and the numbers to keep of each run. Nothing is computed here.
+"""Sweep: a base Spec, axes over its keys, and the numbers to keep of each run. Nothing is computed
+here.
 
-    [base.start]                                     any part of a Spec
-    [axes]       "dynamics.beta" = [0.1, 1, 9]       any key of it; "weights.eigenvalues.1" is the second entry of a list
-    [numbers]    spread = { observable = "diameter", at = "last" }
-    seeds = 200                                      short for the axis "start.rng" = { range = [0, 200] }
-    small = { "dynamics.beta" = [1, 9], seeds = 3 }  the small version
-    exclude = [{ "dynamics.beta" = 9, "start.n" = [2, 3] }]
+[base.start]                                     any part of a Spec
+[axes]       "dynamics.beta" = [0.1, 1, 9]       any key of it; "weights.eigenvalues.1" is the second entry of a list
+[numbers]    spread = { observable = "diameter", at = "last" }
+seeds = 200                                      short for the axis "start.rng" = { range = [0, 200] }
+small = { "dynamics.beta" = [1, 9], seeds = 3 }  the small version
+exclude = [{ "dynamics.beta" = 9, "start.n" = [2, 3] }]
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ MARK = "\N{REPLACEMENT CHARACTER}axis {}\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, eq=False)
 class Sweep(Displayed):
-    """Many runs: the Spec of each cell is `base` with the values of the cell at the keys of the axes.
+    """Many runs: the Spec of each cell is `base` with the values of the cell at the keys of the
+    axes.
 
     Make one with `load` or `from_dict`.
 
@@ -94,11 +96,16 @@ class Sweep(Displayed):
         if not path.exists():
             raise FileNotFoundError(f"There is no sweep at {path}.")
         if not path.is_file():
-            raise ValueError(f"{path} is not a file but a device or a pipe: write the sweep to a file first.")
+            raise ValueError(
+                f"{path} is not a file but a device or a pipe: write the sweep to a file first."
+            )
         if path.suffix != ".toml":
             raise ValueError(f"The name of a sweep's file must end in .toml, got {path}.")
         if path.stat().st_size > LONGEST_FILE:
-            raise ValueError(f"{path} has {path.stat().st_size / 1e6:.0f} MB, but a sweep may have {LONGEST_FILE / 1e6:.0f} MB.")
+            raise ValueError(
+                f"{path} has {path.stat().st_size / 1e6:.0f} MB, but a sweep may have"
+                f" {LONGEST_FILE / 1e6:.0f} MB."
+            )
         try:
             return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")), path)
         except UnicodeDecodeError:
@@ -106,18 +113,23 @@ class Sweep(Displayed):
         except tomllib.TOMLDecodeError as problem:
             raise ValueError(f"{path} is not valid TOML: {problem}") from None
         except RecursionError:
-            raise ValueError(f"{path} has far too many lists or tables inside each other.") from None
+            raise ValueError(
+                f"{path} has far too many lists or tables inside each other."
+            ) from None
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{path}: {problem}") from None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> Sweep:
+    def from_dict(
+        cls, data: Mapping[str, Any], path: str | os.PathLike[str] | None = None
+    ) -> Sweep:
         """Return the sweep in a nested dictionary.
 
         Parameters
         ----------
         data : mapping
-            The tables `base`, `axes` and `numbers`, and maybe `seeds`, `small` and `exclude`, as in a file.
+            The tables `base`, `axes` and `numbers`, and maybe `seeds`, `small` and `exclude`, as in
+            a file.
         path : str or path, optional
             The name of its file, which need not exist. The results are written next to it.
 
@@ -127,23 +139,33 @@ class Sweep(Displayed):
             The sweep. Nothing is computed.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"A sweep is a table with base, axes and numbers, got {type(data).__name__}.")
+            raise TypeError(
+                f"A sweep is a table with base, axes and numbers, got {type(data).__name__}."
+            )
         check_depth(data)
         for key in data:
             if key not in KEYS:
                 raise unknown_name("key of a sweep", key, KEYS)
         for key in ("base", "numbers"):
             if not isinstance(data.get(key), Mapping) or not data[key]:
-                raise ValueError(f"A sweep needs the table [{key}], got {short_value(data[key]) if key in data else 'none'}.")
+                raise ValueError(
+                    f"A sweep needs the table [{key}], got"
+                    f" {short_value(data[key]) if key in data else 'none'}."
+                )
         axes, small = dict(_table(data, "axes")), dict(_table(data, "small"))
         if "seeds" in data:
             if SEEDS in axes:
-                raise ValueError(f'seeds is short for the axis "{SEEDS}", but this axis is given too. Give one of them.')
+                raise ValueError(
+                    f'seeds is short for the axis "{SEEDS}", but this axis is given too. Give one'
+                    " of them."
+                )
             axes[SEEDS] = _seeds("seeds", data["seeds"])
         if "seeds" in small:
             small[SEEDS] = _seeds("small.seeds", small.pop("seeds"))
         if not axes:
-            raise ValueError('A sweep needs the table [axes], such as "dynamics.beta" = [1, 9], or seeds.')
+            raise ValueError(
+                'A sweep needs the table [axes], such as "dynamics.beta" = [1, 9], or seeds.'
+            )
         grid = Grid(axes, small, data.get("exclude", ()))
         _check_keys(grid.keys)
         folder = Path("." if path is None else path).parent
@@ -157,13 +179,18 @@ class Sweep(Displayed):
     def rows_path(self) -> Path:
         """The file of the results: phase.sqlite for phase.toml."""
         if self.path is None:
-            raise ValueError('This sweep has no file. Use Sweep.from_dict(data, "phase.toml") to name the file of its results.')
+            raise ValueError(
+                'This sweep has no file. Use Sweep.from_dict(data, "phase.toml") to name the file'
+                " of its results."
+            )
         return self.path.with_suffix(".sqlite")
 
     def reduced(self) -> Sweep:
         """Return the small version. Its cells are other cells in the same file of results."""
         grid = self.grid.reduced()
-        return Sweep(self.base, grid, self.numbers, self.path, _read_arrays(self, self.folder, grid))
+        return Sweep(
+            self.base, grid, self.numbers, self.path, _read_arrays(self, self.folder, grid)
+        )
 
     @property
     def folder(self) -> Path:
@@ -202,44 +229,72 @@ class Sweep(Displayed):
 
     @property
     def measured(self) -> str:
-        """A digest of the table of numbers. Rows that were computed for another table are computed again."""
+        """A digest of the table of numbers. Rows that were computed for another table are computed
+        again.
+        """
         return hashlib.sha256(canonical_text(dict(self.numbers)).encode()).hexdigest()[:16]
 
     def head(self) -> dict[str, Any]:
         """Return the data with which a worker can compute any cell, as plain JSON values."""
-        return {"base": dict(self.base), "numbers": dict(self.numbers), "arrays": dict(self.arrays), "measured": self.measured}
+        return {
+            "base": dict(self.base),
+            "numbers": dict(self.numbers),
+            "arrays": dict(self.arrays),
+            "measured": self.measured,
+        }
 
     @cached_property
     def _digest(self) -> Callable[[Cell], str]:
-        """Return the function from a cell to the digest of its Spec. Making the Spec itself takes 100 times as long."""
+        """Return the function from a cell to the digest of its Spec. Making the Spec itself takes
+        100 times as long.
+        """
         keys = self.grid.keys
-        if any("." not in key for key in keys):         # a whole section may be left out of a Spec's text where it is empty
+        if any(
+            "." not in key for key in keys
+        ):  # a whole section may be left out of a Spec's text where it is empty
             return lambda cell: self.spec_of(cell).digest()
         marks = {key: MARK.format(number) for number, key in enumerate(keys)}
         text = canonical_text(Spec.from_dict(put_values(self.base, marks, {})).to_dict())
-        before: list[tuple[str, str]] = []              # (text before the value, key), in the order of the text
+        before: list[tuple[str, str]] = []  # (text before the value, key), in the order of the text
         used = 0
-        for place, key in sorted((text.index(canonical_text(mark)), name) for name, mark in marks.items()):
+        for place, key in sorted(
+            (text.index(canonical_text(mark)), name) for name, mark in marks.items()
+        ):
             before.append((text[used:place], key))
             used = place + len(canonical_text(marks[key]))
 
         def digest(cell: Cell) -> str:
-            parts = [piece + canonical_text(_with_array(key, cell[key], self.arrays)) for piece, key in before]
+            parts = [
+                piece + canonical_text(_with_array(key, cell[key], self.arrays))
+                for piece, key in before
+            ]
             return hashlib.sha256(("".join(parts) + text[used:]).encode()).hexdigest()[:16]
 
         return digest
 
     def __repr__(self) -> str:
         cells = count_words(len(self.grid), "cell")
-        return f"Sweep({cells} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
+        return (
+            f"Sweep({cells} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
+        )
 
     def run(
-        self, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
-        prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
-        announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
+        self,
+        *,
+        client: Any = None,
+        workers: int | None = None,
+        retry: str | Sequence[str] = (),
+        small: bool = False,
+        prune: bool = False,
+        yes: bool = False,
+        imports: Sequence[str | Path] = (),
+        progress: ProgressOption = False,
+        announce: Callable[[Estimate], None] | None = None,
+        look: Callable[[Plan], None] | None = None,
         only: Container[int] | None = None,
     ) -> Tally:
-        """Compute the missing cells, and return a Tally: how many were computed, and how many failed.
+        """Compute the missing cells, and return a Tally: how many were computed, and how many
+        failed.
 
         Parameters
         ----------
@@ -258,7 +313,8 @@ class Sweep(Displayed):
         imports : sequence of str or path, optional
             Python files of your own whose kernels, observables and start laws the workers need.
         progress : bool, function or Progress, optional
-            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+            cancel.
         announce : function, optional
             It is called with an Estimate before most cells are computed.
         look : function, optional
@@ -273,24 +329,46 @@ class Sweep(Displayed):
         """
         from attnlab.sweep.run import run_sweep
 
-        return run_sweep(self, client=client, workers=workers, retry=retry, small=small, prune=prune, yes=yes, imports=imports,
-                         progress=progress, announce=announce, look=look, only=only)
+        return run_sweep(
+            self,
+            client=client,
+            workers=workers,
+            retry=retry,
+            small=small,
+            prune=prune,
+            yes=yes,
+            imports=imports,
+            progress=progress,
+            announce=announce,
+            look=look,
+            only=only,
+        )
 
 
 def check_depth(data: Any) -> None:
     """Refuse lists and tables that are nested too deeply."""
     level = [data]
     for _ in range(MOST_LEVELS + 3):
-        level = [entry for one in level if isinstance(one, Mapping | list | tuple)
-                 for entry in (one.values() if isinstance(one, Mapping) else one)
-                 if isinstance(entry, Mapping | list | tuple)]
+        level = [
+            entry
+            for one in level
+            if isinstance(one, Mapping | list | tuple)
+            for entry in (one.values() if isinstance(one, Mapping) else one)
+            if isinstance(entry, Mapping | list | tuple)
+        ]
         if not level:
             return
-    raise ValueError(f"A sweep must have at most {MOST_LEVELS + 3} lists or tables inside each other, got more.")
+    raise ValueError(
+        f"A sweep must have at most {MOST_LEVELS + 3} lists or tables inside each other, got more."
+    )
 
 
-def put_values(base: Mapping[str, Any], cell: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of the base with the values of the cell at their keys, as a table for Spec.from_dict."""
+def put_values(
+    base: Mapping[str, Any], cell: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a copy of the base with the values of the cell at their keys, as a table for
+    Spec.from_dict.
+    """
     made = {section: base[section] for section in base}
     copied: set[int] = set()
     for key, value in cell.items():
@@ -305,16 +383,28 @@ def _put(table: Any, key: str, path: list[str], value: Any, copied: set[int]) ->
     name: Any = path[0]
     if isinstance(table, list):
         if not name.isdecimal() or int(name) >= len(table):
-            raise ValueError(f"The axis {key!r}: {name!r} must be the number of an entry of a list of {len(table)}, from 0.")
+            raise ValueError(
+                f"The axis {key!r}: {name!r} must be the number of an entry of a list of"
+                f" {len(table)}, from 0."
+            )
         name = int(name)
     elif not isinstance(table, dict):
-        raise ValueError(f"The axis {key!r} leads into {short_value(table)}, which is neither a table nor a list.")
+        raise ValueError(
+            f"The axis {key!r} leads into {short_value(table)}, which is neither a table nor a"
+            " list."
+        )
     if len(path) == 1:
         table[name] = value
         return
     inner = table[name] if isinstance(table, list) else table.get(name, {})
     if id(inner) not in copied:
-        inner = dict(inner) if isinstance(inner, Mapping) else list(inner) if isinstance(inner, list) else inner
+        inner = (
+            dict(inner)
+            if isinstance(inner, Mapping)
+            else list(inner)
+            if isinstance(inner, list)
+            else inner
+        )
         copied.add(id(inner))
         table[name] = inner
     _put(inner, key, path[1:], value, copied)
@@ -346,10 +436,14 @@ def _check_keys(keys: tuple[str, ...]) -> None:
         if key == "solve.batch" or key == "start.batch":
             raise ValueError("A cell is one run. Use seeds instead of start.batch.")
         if not all(rest):
-            raise ValueError(f"The axis {key!r} must be a section and a key, such as dynamics.beta.")
+            raise ValueError(
+                f"The axis {key!r} must be a section and a key, such as dynamics.beta."
+            )
         for other in keys:
             if other != key and other.startswith(f"{key}."):
-                raise ValueError(f"The axis {other!r} is a part of the axis {key!r}. Leave one of them out.")
+                raise ValueError(
+                    f"The axis {other!r} is a part of the axis {key!r}. Leave one of them out."
+                )
 
 
 def _read_base(base: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -366,13 +460,19 @@ def _read_base(base: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _read_arrays(sweep: Sweep, folder: Path, grid: Grid | None = None) -> dict[str, Any]:
-    """Return the numbers of the files that values of axes name, as a Spec reads them: {"key = name": numbers}."""
+    """Return the numbers of the files that values of axes name, as a Spec reads them: {"key =
+    name": numbers}.
+    """
     found: dict[str, Any] = {}
     for name, values in (sweep.grid if grid is None else grid).axes.items():
         for value in values:
             if not is_array_name(value):
                 continue
-            read: Any = Spec.from_dict(put_values(sweep.base, {name: value}, {})).read_files(folder).to_dict()
+            read: Any = (
+                Spec.from_dict(put_values(sweep.base, {name: value}, {}))
+                .read_files(folder)
+                .to_dict()
+            )
             for part in name.split("."):
                 read = read[int(part) if isinstance(read, list) else part]
             found[f"{name} = {value}"] = read

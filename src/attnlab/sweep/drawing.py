@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from attnlab.render.sweep_numbers import Curve, SweepTable
 
 
-def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Figure:
+def plot(
+    source: Source,
+    *columns: str,
+    small: bool = False,
+    width: float | None = None,
+    title: bool = True,
+) -> Figure:
     """Return a matplotlib Figure of two or three columns of the results of a sweep.
 
-    An axis and a number give a curve, and a second axis gives one curve per value. Two axes and a number give a heat map. Two
-    numbers give one mark per run, coloured by a third column. "t" is an axis of numbers that are kept at several times. A
-    number is averaged over the axes that are not named, and the figure says which interval it shows. Curves of the theory are
-    drawn where there is one for these axes and this equation.
+    An axis and a number give a curve, and a second axis gives one curve per value. Two axes and a
+    number give a heat map. Two numbers give one mark per run, coloured by a third column. "t" is an
+    axis of numbers that are kept at several times. A number is averaged over the axes that are not
+    named, and the figure says which interval it shows. Curves of the theory are drawn where there
+    is one for these axes and this equation.
 
     Parameters
     ----------
@@ -60,7 +67,9 @@ def plot(source: Source, *columns: str, small: bool = False, width: float | None
 def check_columns(sweep: Any, columns: Sequence[str]) -> None:
     """Refuse columns that the results of a sweep cannot have, before anything is computed."""
     if not 2 <= len(columns) <= 3:
-        raise ValueError(f"--plot takes two or three columns, x,y or x,y,z; got {','.join(columns) or 'none'}.")
+        raise ValueError(
+            f"--plot takes two or three columns, x,y or x,y,z; got {','.join(columns) or 'none'}."
+        )
     groups = time_groups(sweep.numbers)
     known = [*sweep.grid.keys, *sweep.numbers, *groups, *([TIME] if any(groups.values()) else [])]
     for name in columns:
@@ -81,20 +90,27 @@ def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
     if TIME not in columns or TIME in keys:
         for name in columns:
             if groups.get(name):
-                raise ValueError(f"{name} is kept at {len(groups[name])} times: name t as well, --plot t,{name}, or one time, "
-                                 f"{name}@{groups[name][0]!r}.")
+                raise ValueError(
+                    f"{name} is kept at {len(groups[name])} times: name t as well, --plot t,{name},"
+                    f" or one time, {name}@{groups[name][0]!r}."
+                )
         made = {key: [row.axes.get(key) for row in results.rows] for key in keys}
         made |= {name: [row.numbers.get(name) for row in results.rows] for name in results.numbers}
         return SweepTable(made, keys, results.path.stem, order)
     names = [name for name in columns if groups.get(name)]
     if not names:
-        raise ValueError("t is the axis of numbers at several times, such as at = [0.5, 1]. Name such a number too.")
+        raise ValueError(
+            "t is the axis of numbers at several times, such as at = [0.5, 1]. Name such a number"
+            " too."
+        )
     times = groups[names[0]]
     made = {key: [row.axes.get(key) for row in results.rows for _ in times] for key in keys}
     made[TIME] = [time for _ in results.rows for time in times]
     for name, own in groups.items():
         if own == times:
-            made[name] = [row.numbers.get(f"{name}@{time!r}") for row in results.rows for time in times]
+            made[name] = [
+                row.numbers.get(f"{name}@{time!r}") for row in results.rows for time in times
+            ]
         elif not own:
             made[name] = [row.numbers.get(name) for row in results.rows for _ in times]
     return SweepTable(made, [*keys, TIME], results.path.stem, order)
@@ -115,7 +131,9 @@ def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
         return []
     drawn = []
     is_plane = list(columns[:2]) == axes[:2]
-    for curve, x, y in curves_over(results.sweep, axes if is_plane else axes[:1], numbers[0], places):
+    for curve, x, y in curves_over(
+        results.sweep, axes if is_plane else axes[:1], numbers[0], places
+    ):
         if is_plane and (others := _numbers(results, axes[1])) is not None:
             inside = (y >= others.min()) & (y <= others.max())
             x, y = x[inside], y[inside]
@@ -127,7 +145,9 @@ def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
 def _numbers(results: Results, key: str) -> np.ndarray | None:
     """Return the values of an axis as numbers, or None if they are not numbers."""
     if key == TIME:
-        return np.array(sorted({time for times in time_groups(results.numbers).values() for time in times}))
+        return np.array(
+            sorted({time for times in time_groups(results.numbers).values() for time in times})
+        )
     values = {canonical_text(row.axes.get(key)): row.axes.get(key) for row in results.rows}.values()
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return None

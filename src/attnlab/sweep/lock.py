@@ -1,4 +1,6 @@
-"""Allow one process per file or folder, with a lock of the operating system that ends with the process."""
+"""Allow one process per file or folder, with a lock of the operating system that ends with the
+process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 fcntl: Any
 try:
     import fcntl
-except ImportError:             # missing on some platforms, which then have no protection
+except ImportError:  # missing on some platforms, which then have no protection
     fcntl = None
 
 
@@ -34,15 +36,22 @@ def hold_lock(lock: Path, doing: str, advice: str = "wait for it, or stop it") -
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)                    # while it is held, so that a process that opened it sees that it is gone
+        lock.unlink(
+            missing_ok=True
+        )  # while it is held, so that a process that opened it sees that it is gone
         os.close(held)
 
 
 def _take(lock: Path, doing: str, advice: str) -> int:
-    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
+    """Lock a file and return its descriptor. What is in the file is for people only: it may be old,
+    empty or nonsense.
+    """
     while True:
         if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
-            raise InUse(f"{lock} is not a regular file, but attnlab needs this name for its lock. Remove it.")
+            raise InUse(
+                f"{lock} is not a regular file, but attnlab needs this name for its lock."
+                " Remove it."
+            )
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
         try:
             _lock(file)
@@ -56,7 +65,7 @@ def _take(lock: Path, doing: str, advice: str) -> int:
             os.close(file)
             who = f"Process {owner}" if owner.isdecimal() else "Another process"
             raise InUse(f"{who} is {doing} now: {advice}.") from None
-        os.close(file)                                  # the one who held it has just removed it: begin again
+        os.close(file)  # the one who held it has just removed it: begin again
 
 
 def _lock(file: int) -> None:
@@ -65,5 +74,5 @@ def _lock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
-    except OSError:                                     # a file system without locks
+    except OSError:  # a file system without locks
         pass

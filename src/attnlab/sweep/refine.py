@@ -1,9 +1,11 @@
-"""Sample where the answer changes: a coarse part of the grid first, then the cells between neighbours that differ.
+"""Sample where the answer changes: a coarse part of the grid first, then the cells between
+neighbours that differ.
 
     refine(sweep, "dynamics.beta", "start.d", "clusters", level=1.5)
 
-The plane of two axes (or one axis) is cut into blocks. If the known points of a block, such as its corners, have different
-answers, the block is divided, until they are neighbours in the grid. Changes inside one coarse block remain unseen.
+The plane of two axes (or one axis) is cut into blocks. If the known points of a block, such as its
+corners, have different answers, the block is divided, until they are neighbours in the grid.
+Changes inside one coarse block remain unseen.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ Answer = Hashable
 
 @dataclass(frozen=True)
 class Refinement(Displayed):
-    """The result of a refinement: known cells, cells of the whole grid, rounds, and failed cells."""
+    """The result of a refinement: known cells, cells of the whole grid, rounds, and failed
+    cells.
+    """
 
     cells: int
     total: int
@@ -40,20 +44,30 @@ class Refinement(Displayed):
     failed: int
 
     def __repr__(self) -> str:
-        return f"Refinement({self.cells} of {self.total} cells in {self.rounds} rounds, {self.failed} failed)"
+        return (
+            f"Refinement({self.cells} of {self.total} cells in {self.rounds} rounds, {self.failed}"
+            " failed)"
+        )
 
 
 def refine(
-    sweep: Sweep, *columns: str, level: float | None = None, progress: ProgressOption = False, **options: Any
+    sweep: Sweep,
+    *columns: str,
+    level: float | None = None,
+    progress: ProgressOption = False,
+    **options: Any,
 ) -> Refinement:
-    """Compute the cells of a sweep near changes of a number over one or two axes, and return a Refinement.
+    """Compute the cells of a sweep near changes of a number over one or two axes, and return a
+    Refinement.
 
     columns  one or two axes, and the number, as for `plot`
-    level    the value that a number, averaged over the other axes, crosses; None: every change counts, and the answer of words
+    level    the value that a number, averaged over the other axes, crosses; None: every change
+             counts, and the answer of words
              is the most frequent one
     options  those of `Sweep.run`
 
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+    cancel.
     """
     *axes, number = check_refinement(sweep, columns)
     shape = tuple(len(sweep.grid.axes[axis]) for axis in axes)
@@ -62,7 +76,9 @@ def refine(
 
         def ask(points: Sequence[Point]) -> dict[Point, Answer]:
             nonlocal failed
-            tally = run_sweep(sweep, only=places_of(sweep, axes, points), progress=progress.next_part(), **options)
+            tally = run_sweep(
+                sweep, only=places_of(sweep, axes, points), progress=progress.next_part(), **options
+            )
             failed += tally.failed
             return answers_at(sweep, axes, number, points, level)
 
@@ -74,8 +90,10 @@ def refine(
 def check_refinement(sweep: Sweep, columns: Sequence[str]) -> list[str]:
     """Return the columns. Raise an error unless they are one or two axes and a number."""
     if not 2 <= len(columns) <= 3:
-        raise ValueError("A refinement needs one or two axes and a number, x,number or x,y,number; got "
-                         f"{','.join(columns) or 'none'}.")
+        raise ValueError(
+            "A refinement needs one or two axes and a number, x,number or x,y,number; got "
+            f"{','.join(columns) or 'none'}."
+        )
     for name in columns[:-1]:
         if name not in sweep.grid.axes:
             raise unknown_name("axis to refine", name, sweep.grid.names)
@@ -87,9 +105,11 @@ def check_refinement(sweep: Sweep, columns: Sequence[str]) -> list[str]:
 def sample_changes(
     shape: Sequence[int], ask: Callable[[Sequence[Point]], Mapping[Point, Answer]]
 ) -> tuple[dict[Point, Answer], int]:
-    """Return ({point: answer} of the computed points, number of rounds) on a grid of this shape, with one or two axes."""
+    """Return ({point: answer} of the computed points, number of rounds) on a grid of this shape,
+    with one or two axes.
+    """
     known: dict[Point, Answer] = {}
-    numbers = np.full(tuple(shape), -1)                             # the answer at each point; -1: unknown
+    numbers = np.full(tuple(shape), -1)  # the answer at each point; -1: unknown
     kinds: dict[Answer, int] = {}
     blocks = _blocks([_first_indices(count) for count in shape])
     rounds = 0
@@ -104,11 +124,17 @@ def sample_changes(
         kept: list[Block] = []
         for block in blocks:
             seen = numbers[tuple(slice(low, high + 1) for low, high in block)]
-            is_mixed = len(np.unique(seen[seen >= 0])) > 1 and any(high - low > 1 for low, high in block)
+            is_mixed = len(np.unique(seen[seen >= 0])) > 1 and any(
+                high - low > 1 for low, high in block
+            )
             (divided if is_mixed else kept).append(block)
         if not divided:
             return known, rounds
-        blocks = kept + [part for block in divided for part in _blocks([_halves(low, high) for low, high in block])]
+        blocks = kept + [
+            part
+            for block in divided
+            for part in _blocks([_halves(low, high) for low, high in block])
+        ]
 
 
 def places_of(sweep: Sweep, axes: Sequence[str], points: Sequence[Point]) -> set[int]:
@@ -126,10 +152,15 @@ def places_of(sweep: Sweep, axes: Sequence[str], points: Sequence[Point]) -> set
 def answers_at(
     sweep: Sweep, axes: Sequence[str], number: str, points: Sequence[Point], level: float | None
 ) -> dict[Point, Answer]:
-    """Return the answer at each point: the side of the level, the mean, or the most frequent word; None without values."""
+    """Return the answer at each point: the side of the level, the mean, or the most frequent word;
+    None without values.
+    """
     wanted = set(points)
     values: dict[Point, list[Any]] = {point: [] for point in points}
-    place = {axis: {repr(value): index for index, value in enumerate(sweep.grid.axes[axis])} for axis in axes}
+    place = {
+        axis: {repr(value): index for index, value in enumerate(sweep.grid.axes[axis])}
+        for axis in axes
+    }
     for row in read_results(sweep).rows:
         point = tuple(place[axis][repr(_axis_value(row.axes, axis))] for axis in axes)
         value = row.numbers.get(number)
@@ -162,7 +193,9 @@ Block = tuple[tuple[int, int], ...]
 
 
 def _blocks(indices: Sequence[Sequence[int]]) -> list[Block]:
-    """The blocks between neighbouring indices of each axis; an axis with one index has the block from it to itself."""
+    """The blocks between neighbouring indices of each axis; an axis with one index has the block
+    from it to itself.
+    """
     sides = [list(pairwise(one)) or [(one[0], one[0])] for one in indices]
     return list(product(*sides))
 

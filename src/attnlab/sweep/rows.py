@@ -1,11 +1,13 @@
-"""The results of a sweep: one SQLite file with one row per cell, written by one process. Experiments resume from it, too.
+"""The results of a sweep: one SQLite file with one row per cell, written by one process.
+Experiments resume from it, too.
 
     with Rows("phase.sqlite", axes=["n"], numbers=["spread"]).open() as rows:
         todo = [cell for digest, cell in cells if digest not in rows.done()]
         rows.write([Row(digest, "ok", {"n": 2}, {"spread": 0.3})])
     list(Rows("phase.sqlite").read())
 
-The file is made completely and then renamed. Each `write` is one transaction, so a row exists or not, whenever the process ends.
+The file is made completely and then renamed. Each `write` is one transaction, so a row exists or
+not, whenever the process ends.
 """
 
 from __future__ import annotations
@@ -30,10 +32,14 @@ from attnlab.sweep.lock import hold_lock
 
 FORMAT = "attnlab sweep 1"
 APPLICATION = 0x61666D31
-"""SQLite's application_id ("afm1" in ASCII), which identifies our files before SQLite opens them."""
+"""SQLite's application_id ("afm1" in ASCII), which identifies our files before SQLite opens
+them.
+"""
 
 OK, REFUSED, CRASHED = "ok", "refused", "crashed"
-"""Statuses besides the names of types.Status: the cell is complete; its Spec was refused; its worker ended during it."""
+"""Statuses besides the names of types.Status: the cell is complete; its Spec was refused; its
+worker ended during it.
+"""
 
 _SCHEMA = """
 PRAGMA application_id = {application};
@@ -41,11 +47,23 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE cells (digest TEXT PRIMARY KEY, status TEXT NOT NULL, error TEXT, seconds REAL, seed INTEGER, versions TEXT,
                     measured TEXT, axes TEXT, numbers TEXT);
 """
-_COLUMNS = ("digest", "status", "error", "seconds", "seed", "versions", "measured", "axes", "numbers")
+_COLUMNS = (
+    "digest",
+    "status",
+    "error",
+    "seconds",
+    "seed",
+    "versions",
+    "measured",
+    "axes",
+    "numbers",
+)
 
 
 class NotRows(ValueError):
-    """Raised for a file that is not a database of a sweep, or is damaged. The file was not changed."""
+    """Raised for a file that is not a database of a sweep, or is damaged. The file was not
+    changed.
+    """
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,8 @@ class Row(Displayed):
     axes : mapping
         {key: value} of the cell.
     numbers : mapping
-        {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty if the status is not "ok".
+        {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty if the
+        status is not "ok".
     error : str or None
         A sentence, if the status is not "ok".
     seconds, seed, versions : float, int and str, or None
@@ -96,7 +115,9 @@ class Row(Displayed):
     def to_json(self) -> dict[str, Any]:
         """Return the row as a table that JSON holds. `from_json` reads it."""
         return {name: getattr(self, name) for name in _COLUMNS} | {
-            "axes": dict(self.axes), "numbers": {name: _to_json(value) for name, value in self.numbers.items()}}
+            "axes": dict(self.axes),
+            "numbers": {name: _to_json(value) for name, value in self.numbers.items()},
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Row:
@@ -112,7 +133,9 @@ class Row(Displayed):
         Row
             The row.
         """
-        return cls(**{**data, "numbers": {name: _read(value) for name, value in data["numbers"].items()}})
+        return cls(
+            **{**data, "numbers": {name: _read(value) for name, value in data["numbers"].items()}}
+        )
 
 
 def _to_json(value: Any) -> Any:
@@ -123,18 +146,22 @@ def _to_json(value: Any) -> Any:
 
 
 def _read(value: Any) -> Any:
-    return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+    return (
+        {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+    )
 
 
 class Rows:
-    """The SQLite file of results at `path`. Only one process writes at a time. Any number of processes may read.
+    """The SQLite file of results at `path`. Only one process writes at a time. Any number of
+    processes may read.
 
     Parameters
     ----------
     path : str or path
         The name of the file.
     axes, numbers : sequence of str, optional
-        The columns of the view `wide`, for other programs. They are used when the file is opened for writing.
+        The columns of the view `wide`, for other programs. They are used when the file is opened
+        for writing.
     source : str, optional
         The name of the sweep's file.
 
@@ -147,14 +174,22 @@ class Rows:
     [0.5]
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, axes: Sequence[str] = (), numbers: Sequence[str] = (), source: str = ""):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        axes: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        source: str = "",
+    ):
         self.path = Path(path)
         self.axes, self.numbers, self.source = tuple(axes), tuple(numbers), source
         self._connection: sqlite3.Connection | None = None
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Rows]:
-        """Return a context in which only this process writes. The file is created if it does not exist.
+        """Return a context in which only this process writes. The file is created if it does not
+        exist.
 
         Raises
         ------
@@ -200,8 +235,11 @@ class Rows:
         set of str
             The digests.
         """
-        return {digest for digest, status in self.statuses(measured).items()
-                if status not in retry and not (status != OK and "failed" in retry)}
+        return {
+            digest
+            for digest, status in self.statuses(measured).items()
+            if status not in retry and not (status != OK and "failed" in retry)
+        }
 
     def statuses(self, measured: str = "") -> dict[str, str]:
         """Return {digest: status} of the rows.
@@ -215,7 +253,10 @@ class Rows:
         if measured:
             question, values = f"{question} WHERE measured = ?", [measured]
         with self._reading() as connection:
-            return {digest: sys.intern(status) for digest, status in connection.execute(question, values)}
+            return {
+                digest: sys.intern(status)
+                for digest, status in connection.execute(question, values)
+            }
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write rows in one transaction. A row of the same digest is replaced.
@@ -230,7 +271,9 @@ class Rows:
         packed = [_pack(row) for row in rows]
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany(f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed)
+            self._connection.executemany(
+                f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed
+            )
 
     def read(self, *, failed: bool = False) -> Iterator[Row]:
         """Return every row in the order of writing. The file need not be open.
@@ -247,16 +290,24 @@ class Rows:
         """
         where = f"WHERE status != '{OK}'" if failed else ""
         with self._reading() as connection:
-            for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"):
+            for found in connection.execute(
+                f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"
+            ):
                 yield _unpack(self.path, dict(zip(_COLUMNS, found, strict=True)))
 
     def count(self) -> dict[str, int]:
         """Return {status: number of rows}."""
         with self._reading() as connection:
-            return dict(connection.execute("SELECT status, count(*) FROM cells GROUP BY status ORDER BY status"))
+            return dict(
+                connection.execute(
+                    "SELECT status, count(*) FROM cells GROUP BY status ORDER BY status"
+                )
+            )
 
     def meta(self) -> dict[str, str]:
-        """Return the metadata of the file: format, source, axes and numbers (JSON), and the time of creation."""
+        """Return the metadata of the file: format, source, axes and numbers (JSON), and the time of
+        creation.
+        """
         with self._reading() as connection:
             return dict(connection.execute("SELECT key, value FROM meta"))
 
@@ -271,7 +322,9 @@ class Rows:
         assert self._connection is not None, "Rows.delete needs the context of Rows.open."
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("DELETE FROM cells WHERE digest = ?", ((digest,) for digest in digests))
+            self._connection.executemany(
+                "DELETE FROM cells WHERE digest = ?", ((digest,) for digest in digests)
+            )
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -290,31 +343,46 @@ class Rows:
             raise _explain(self.path, problem) from problem
 
     def _create(self) -> None:
-        """Create the file under another name, then rename it, so that an interrupted process leaves no partial file."""
+        """Create the file under another name, then rename it, so that an interrupted process leaves
+        no partial file.
+        """
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with replace_file(self.path) as temporary:
             connection = sqlite3.connect(temporary, isolation_level=None)
             try:
                 connection.executescript(_SCHEMA.format(application=APPLICATION))
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", [("format", FORMAT), ("created", created)])
+                connection.executemany(
+                    "INSERT INTO meta VALUES (?, ?)", [("format", FORMAT), ("created", created)]
+                )
             except sqlite3.Error as problem:
                 raise cannot_write(self.path, str(problem)) from problem
             finally:
                 connection.close()
 
     def _describe(self) -> None:
-        """Record axes and numbers, and make the view that shows them as columns, if they have changed."""
+        """Record axes and numbers, and make the view that shows them as columns, if they have
+        changed.
+        """
         assert self._connection is not None
-        words = {"source": self.source, "axes": json.dumps(self.axes), "numbers": json.dumps(self.numbers)}
+        words = {
+            "source": self.source,
+            "axes": json.dumps(self.axes),
+            "numbers": json.dumps(self.numbers),
+        }
         if not self.axes or words.items() <= self.meta().items():
             return
         columns = ["digest", "status", "error", "seconds", "seed"]
         taken = set(columns)
         for table, names in (("axes", self.axes), ("numbers", self.numbers)):
             for name in names:
-                path, column = "$." + json.dumps(name, ensure_ascii=False), name if name not in taken else f"{table}.{name}"
+                path, column = (
+                    "$." + json.dumps(name, ensure_ascii=False),
+                    name if name not in taken else f"{table}.{name}",
+                )
                 taken.add(column)
-                columns.append(f"json_extract({table}, {_quote(path, chr(39))}) AS {_quote(column, chr(34))}")
+                columns.append(
+                    f"json_extract({table}, {_quote(path, chr(39))}) AS {_quote(column, chr(34))}"
+                )
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", words.items())
@@ -327,12 +395,17 @@ def check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise CannotWrite(f"There is no folder {path.parent}. Create it first.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise CannotWrite(f"You may not write to the folder {path.parent}, which must hold the results {path}. "
-                          "Copy the sweep's file to another folder.")
+        raise CannotWrite(
+            f"You may not write to the folder {path.parent}, which must hold the results {path}. "
+            "Copy the sweep's file to another folder."
+        )
     if path.is_dir():
         raise CannotWrite(f"{path} is a folder, but the results need this name. Rename it.")
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-        raise CannotWrite(f"{path} cannot be written to: change its permissions, or copy the sweep's file to another folder.")
+        raise CannotWrite(
+            f"{path} cannot be written to: change its permissions, or copy the sweep's file to"
+            " another folder."
+        )
 
 
 def check_file(path: Path) -> None:
@@ -344,18 +417,26 @@ def check_file(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(100)
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
-        raise NotRows(f"{path} is not a database of a sweep. Nothing in it was changed. Move it elsewhere and run the sweep "
-                      "again.")
+        raise NotRows(
+            f"{path} is not a database of a sweep. Nothing in it was changed. Move it elsewhere and"
+            " run the sweep again."
+        )
     if struct.unpack(">I", head[68:72])[0] != APPLICATION:
-        raise NotRows(f"{path} is a SQLite database, but not that of a sweep of attnlab. Nothing in it was changed. "
-                      "Move it elsewhere and run the sweep again.")
+        raise NotRows(
+            f"{path} is a SQLite database, but not that of a sweep of attnlab. Nothing in it was"
+            " changed. Move it elsewhere and run the sweep again."
+        )
     try:
         with contextlib.closing(_connect_to_read(path)) as connection:
-            (word,), = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall() or [("unknown",)]
+            ((word,),) = connection.execute(
+                "SELECT value FROM meta WHERE key = 'format'"
+            ).fetchall() or [("unknown",)]
             if word != FORMAT:
-                raise NotRows(f"{path} has the format {word!r}, but this version of attnlab reads {FORMAT!r}. Nothing in it was "
-                              "changed. Use the version of attnlab that wrote it.")
-            problems = [found for found, in connection.execute("PRAGMA quick_check(1)")]
+                raise NotRows(
+                    f"{path} has the format {word!r}, but this version of attnlab reads {FORMAT!r}."
+                    " Nothing in it was changed. Use the version of attnlab that wrote it."
+                )
+            problems = [found for (found,) in connection.execute("PRAGMA quick_check(1)")]
             present = [name for _, name, *_ in connection.execute("PRAGMA table_info(cells)")]
     except sqlite3.Error as problem:
         raise _explain(path, problem) from problem
@@ -366,34 +447,49 @@ def check_file(path: Path) -> None:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that changes nothing. Without a log of another process it creates no log files either."""
+    """Return a connection that changes nothing. Without a log of another process it creates no log
+    files either.
+    """
     place = urllib.parse.quote(str(path.resolve()))
     has_log = path.with_name(f"{path.name}-wal").exists()
-    return sqlite3.connect(f"file:{place}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}", uri=True, timeout=60.0)
+    return sqlite3.connect(
+        f"file:{place}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}", uri=True, timeout=60.0
+    )
 
 
 def _explain(path: Path, problem: sqlite3.Error) -> OSError | NotRows:
     """Return the error for the user that an error of SQLite means."""
     code = getattr(problem, "sqlite_errorname", "")
-    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+    if code.startswith(
+        ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
+    ):
         return cannot_write(path, str(problem), is_full=code.startswith("SQLITE_FULL"))
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return CannotWrite(f"{path} is locked by another program. Close it and start again.")
     words = " ".join(str(problem).split())[:120].rstrip(".")
-    return NotRows(f"{path} is damaged ({words}). Nothing in it was changed. Restore a copy, or move it elsewhere and run the "
-                   "sweep again.")
+    return NotRows(
+        f"{path} is damaged ({words}). Nothing in it was changed. Restore a copy, or move it"
+        " elsewhere and run the sweep again."
+    )
 
 
 def _pack(row: Row) -> list[Any]:
     data = row.to_json()
-    return [json.dumps(data[name], allow_nan=False) if name in ("axes", "numbers") else data[name] for name in _COLUMNS]
+    return [
+        json.dumps(data[name], allow_nan=False) if name in ("axes", "numbers") else data[name]
+        for name in _COLUMNS
+    ]
 
 
 def _unpack(path: Path, data: dict[str, Any]) -> Row:
     try:
-        return Row.from_json({**data, "axes": json.loads(data["axes"]), "numbers": json.loads(data["numbers"])})
+        return Row.from_json(
+            {**data, "axes": json.loads(data["axes"]), "numbers": json.loads(data["numbers"])}
+        )
     except (ValueError, TypeError, AttributeError) as problem:
-        raise _explain(path, sqlite3.DatabaseError(f"the row {data['digest']} cannot be read")) from problem
+        raise _explain(
+            path, sqlite3.DatabaseError(f"the row {data['digest']} cannot be read")
+        ) from problem
 
 
 def _quote(words: str, mark: str) -> str:

@@ -1,4 +1,6 @@
-"""run_sweep: the function behind `Sweep.run` and `attnlab sweep`. An engine computes missing cells; rows go to the file."""
+"""run_sweep: the function behind `Sweep.run` and `attnlab sweep`. An engine computes missing cells;
+rows go to the file.
+"""
 
 from __future__ import annotations
 
@@ -51,16 +53,26 @@ class Plan(Displayed):
 
 
 def run_sweep(
-    sweep: Sweep, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
-    prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
-    announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
+    sweep: Sweep,
+    *,
+    client: Any = None,
+    workers: int | None = None,
+    retry: str | Sequence[str] = (),
+    small: bool = False,
+    prune: bool = False,
+    yes: bool = False,
+    imports: Sequence[str | Path] = (),
+    progress: ProgressOption = False,
+    announce: Callable[[Estimate], None] | None = None,
+    look: Callable[[Plan], None] | None = None,
     only: Container[int] | None = None,
 ) -> Tally:
     """Compute the missing cells and return a Tally. The arguments are those of `Sweep.run`.
 
-    announce gets an Estimate before most cells are computed, and look gets the Plan before any cell. only: the places of the
-    cells to consider; all others are neither computed nor counted.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    announce gets an Estimate before most cells are computed, and look gets the Plan before any
+    cell. only: the places of the cells to consider; all others are neither computed nor counted.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+    cancel.
     """
     asked = sweep.reduced() if small else sweep
     retried = [retry] if isinstance(retry, str) else list(retry)
@@ -75,19 +87,34 @@ def run_sweep(
             plan = make_plan(asked, rows, retried, progress.part(0.0, 0.0), only)
             if prune or (not small and only is None and sum(rows.count().values()) > plan.kept):
                 others = find_strangers(sweep, rows)
-                named = itertools.islice((row for row in rows.read() if row.digest in others), SHOWN)
+                named = itertools.islice(
+                    (row for row in rows.read() if row.digest in others), SHOWN
+                )
                 plan = replace(plan, others=len(others), named=tuple(named))
                 if prune:
                     rows.delete(others)
             if look is not None:
                 look(plan)
-            before = tuple(row for row in rows.read(failed=True) if row.digest in plan.failures) if plan.failures else ()
+            before = (
+                tuple(row for row in rows.read(failed=True) if row.digest in plan.failures)
+                if plan.failures
+                else ()
+            )
             if not plan.pending:
                 return Tally(0, 0, plan.kept, plan.kept_failed, before)
             with choose_engine(asked, plan, client, workers, files) as engine:
-                tally = run_cells(cells_at(asked, plan.pending), len(plan.pending), engine, rows, kept=plan.kept,
-                                  progress=progress, announce=announce)
-            return replace(tally, kept_failed=plan.kept_failed, failures=(*tally.failures, *before)[:SHOWN])
+                tally = run_cells(
+                    cells_at(asked, plan.pending),
+                    len(plan.pending),
+                    engine,
+                    rows,
+                    kept=plan.kept,
+                    progress=progress,
+                    announce=announce,
+                )
+            return replace(
+                tally, kept_failed=plan.kept_failed, failures=(*tally.failures, *before)[:SHOWN]
+            )
 
 
 def open_rows(sweep: Sweep) -> Rows:
@@ -96,10 +123,15 @@ def open_rows(sweep: Sweep) -> Rows:
     return Rows(sweep.rows_path, axes=sweep.grid.keys, numbers=tuple(sweep.numbers), source=source)
 
 
-def choose_engine(sweep: Sweep, plan: Plan, client: Any, workers: int | None, files: Sequence[UserFile]) -> Engine:
+def choose_engine(
+    sweep: Sweep, plan: Plan, client: Any, workers: int | None, files: Sequence[UserFile]
+) -> Engine:
     """Return the engine: a cluster, local processes, or this process for few cells or workers=0."""
-    head = {**sweep.head(), "first": sweep.grid.cell(plan.pending[0]),
-            "imports": [[one.name, one.text, one.digest] for one in files]}
+    head = {
+        **sweep.head(),
+        "first": sweep.grid.cell(plan.pending[0]),
+        "imports": [[one.name, one.text, one.digest] for one in files],
+    }
     if client is not None:
         from attnlab.sweep.engines.cluster import Cluster
 
@@ -108,7 +140,7 @@ def choose_engine(sweep: Sweep, plan: Plan, client: Any, workers: int | None, fi
         from attnlab.sweep.compute import Computer
         from attnlab.sweep.engines.here import Here
 
-        return Here(Computer({**head, "imports": []}))          # this process has run its files already
+        return Here(Computer({**head, "imports": []}))  # this process has run its files already
     from attnlab.sweep.engines.processes import Processes
 
     wanted = min(workers or core_count(), len(plan.pending))
@@ -122,17 +154,38 @@ def core_count() -> int:
 
 def check_options(retry: Sequence[str], workers: Any, client: Any) -> None:
     """Refuse an unknown status, and an invalid number of workers."""
-    statuses = ("failed", *(status.name.lower() for status in Status if status is not Status.OK), REFUSED, CRASHED)
+    statuses = (
+        "failed",
+        *(status.name.lower() for status in Status if status is not Status.OK),
+        REFUSED,
+        CRASHED,
+    )
     for word in retry:
         if word not in statuses:
             raise unknown_name("status to retry", word, statuses)
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= MOST_WORKERS):
-        raise ValueError(f"workers must be a whole number from 0 (this process alone) to {MOST_WORKERS}, got {workers!r}.")
+    if workers is not None and (
+        isinstance(workers, bool)
+        or not isinstance(workers, int)
+        or not 0 <= workers <= MOST_WORKERS
+    ):
+        raise ValueError(
+            f"workers must be a whole number from 0 (this process alone) to {MOST_WORKERS}, got"
+            f" {workers!r}."
+        )
     if workers is not None and client is not None:
-        raise ValueError("workers is for processes on this machine, but a cluster has its own workers. Leave one of them out.")
+        raise ValueError(
+            "workers is for processes on this machine, but a cluster has its own workers. Leave one"
+            " of them out."
+        )
 
 
-def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress, only: Container[int] | None = None) -> Plan:
+def make_plan(
+    sweep: Sweep,
+    rows: Rows,
+    retry: Sequence[str],
+    progress: Progress,
+    only: Container[int] | None = None,
+) -> Plan:
     """Compare the cells, or those at some places only, with the rows."""
     known = rows.statuses(sweep.measured)
     older = rows.statuses().keys() - known.keys()
@@ -171,10 +224,12 @@ def cells_at(sweep: Sweep, places: Iterable[int]) -> Iterator[tuple[str, Cell]]:
 
 
 def axes_by_batch(grid: Grid) -> list[int]:
-    """Return the numbers of the axes, from slow to fast, so that the cells of one batch follow each other.
+    """Return the numbers of the axes, from slow to fast, so that the cells of one batch follow each
+    other.
 
     First those that change the equation, then those that change the start, then the seed.
     """
+
     def speed(name: str) -> int:
         keys = split_name(name)
         return 2 if keys == (SEEDS,) else 1 if all(key.startswith("start.") for key in keys) else 0

@@ -3,8 +3,9 @@
     with Rows(path).open() as rows, Here(compute) as engine:
         tally = run_cells(cells, total, engine, rows, progress=True)
 
-The runner chooses the number of cells per task from the seconds of earlier tasks, and writes the rows of each finished task. It
-stops when `progress` is cancelled or Ctrl-C is pressed. All rows until then are kept.
+The runner chooses the number of cells per task from the seconds of earlier tasks, and writes the
+rows of each finished task. It stops when `progress` is cancelled or Ctrl-C is pressed. All rows
+until then are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from attnlab.sweep.grid import Cell
 from attnlab.sweep.rows import CRASHED, Row
 
 TASK_SECONDS = 0.3
-"""The target seconds of a task: long compared with its overhead, short enough that an interruption loses little."""
+"""The target seconds of a task: long compared with its overhead, short enough that an interruption
+loses little.
+"""
 
 MOST_CELLS = 256
 """The most cells of one task, for the worker and the pipe."""
@@ -55,7 +58,8 @@ class Estimate(Displayed):
 
 @dataclass(frozen=True)
 class Tally(Displayed):
-    """The result of a sweep: cells computed now, how many of them failed, cells computed before, and the seconds.
+    """The result of a sweep: cells computed now, how many of them failed, cells computed before,
+    and the seconds.
 
     failures: the rows of the first failed cells.
     """
@@ -82,15 +86,22 @@ class Writer(Protocol):
 
 
 def run_cells(
-    cells: Iterable[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, *, kept: int = 0,
+    cells: Iterable[tuple[str, Cell]],
+    total: int,
+    engine: Engine,
+    rows: Writer,
+    *,
+    kept: int = 0,
     progress: ProgressOption = False,
     announce: Callable[[Estimate], None] | None = None,
 ) -> Tally:
-    """Compute the cells, (digest, cell), with an engine whose context is open, and write one row per cell.
+    """Compute the cells, (digest, cell), with an engine whose context is open, and write one row
+    per cell.
 
-    total: the number of cells. kept: how many were computed before; they count as done in the progress.
-    announce: a function that gets an Estimate, from three timed cells, before the others begin; their rows are kept.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    total: the number of cells. kept: how many were computed before; they count as done in the
+    progress. announce: a function that gets an Estimate, from three timed cells, before the others
+    begin; their rows are kept. progress: False, True (a bar), a function f(fraction, doing), or an
+    al.Progress, which can also cancel.
     """
     with track(progress, "starting") as progress:
         return _Run(iter(cells), total, engine, rows, kept, progress).do(announce)
@@ -99,9 +110,23 @@ def run_cells(
 class _Run:
     """One call of `run_cells`."""
 
-    def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, kept: int,
-                 progress: Progress):
-        self.cells, self.total, self.engine, self.rows, self.kept, self.progress = cells, total, engine, rows, kept, progress
+    def __init__(
+        self,
+        cells: Iterator[tuple[str, Cell]],
+        total: int,
+        engine: Engine,
+        rows: Writer,
+        kept: int,
+        progress: Progress,
+    ):
+        self.cells, self.total, self.engine, self.rows, self.kept, self.progress = (
+            cells,
+            total,
+            engine,
+            rows,
+            kept,
+            progress,
+        )
         self.computed = self.failed = self.submitted = self.in_flight = 0
         self.failures: list[Row] = []
         self.seconds_per_cell: float | None = None
@@ -116,17 +141,27 @@ class _Run:
                 self._take(*news)
                 self._fill()
             self._report()
-        return Tally(self.computed, self.failed, self.kept, failures=tuple(self.failures), seconds=time.monotonic() - self.began)
+        return Tally(
+            self.computed,
+            self.failed,
+            self.kept,
+            failures=tuple(self.failures),
+            seconds=time.monotonic() - self.began,
+        )
 
     def _estimate(self, announce: Callable[[Estimate], None]) -> None:
-        """Time the next three cells, one after another in one worker, and announce the cost of all cells."""
+        """Time the next three cells, one after another in one worker, and announce the cost of all
+        cells.
+        """
         self._submit(Task(tuple(itertools.islice(self.cells, TIMED)), is_timed=True))
         for news in self.engine.results():
             if news is not None:
                 self._take(*news)
             self._report()
         if self.seconds_per_cell is not None:
-            announce(Estimate(self.total - self.computed, self.seconds_per_cell, self.engine.workers))
+            announce(
+                Estimate(self.total - self.computed, self.seconds_per_cell, self.engine.workers)
+            )
 
     def _fill(self) -> None:
         """Submit tasks until enough are in flight."""
@@ -142,7 +177,9 @@ class _Run:
         self.engine.submit(task)
 
     def _size(self) -> int:
-        """Return the number of cells of the next task. It decreases towards the end, so that all workers end together."""
+        """Return the number of cells of the next task. It decreases towards the end, so that all
+        workers end together.
+        """
         if self.seconds_per_cell is None:
             return 1
         wanted = int(TASK_SECONDS / max(self.seconds_per_cell, 1e-9))
@@ -158,19 +195,28 @@ class _Run:
                 for cell in task.cells:
                     self._submit(Task((cell,), tries=tries if len(task.cells) == 1 else 1))
                 return
-            outcome = [Row(digest, CRASHED, cell, error=outcome.reason) for digest, cell in task.cells]
+            outcome = [
+                Row(digest, CRASHED, cell, error=outcome.reason) for digest, cell in task.cells
+            ]
         self.rows.write(outcome)
         self.computed += len(outcome)
         self.failed += sum(not row.is_ok for row in outcome)
-        self.failures += [row for row in outcome if not row.is_ok][: MOST_FAILURES - len(self.failures)]
+        self.failures += [row for row in outcome if not row.is_ok][
+            : MOST_FAILURES - len(self.failures)
+        ]
         known = [row.seconds for row in outcome if row.seconds is not None]
         if known:
             now = sum(known) / len(known)
-            self.seconds_per_cell = now if self.seconds_per_cell is None else 0.7 * self.seconds_per_cell + 0.3 * now
+            self.seconds_per_cell = (
+                now if self.seconds_per_cell is None else 0.7 * self.seconds_per_cell + 0.3 * now
+            )
 
     def _report(self) -> None:
         seconds = time.monotonic() - self.began
         rate = self.computed / seconds if seconds > 0 else 0.0
         failed = f", {self.failed} failed" if self.failed else ""
-        words = f"{count_words(self.kept + self.computed, 'cell')} of {self.kept + self.total}{failed}, {rate:.3g} per second"
+        words = (
+            f"{count_words(self.kept + self.computed, 'cell')} of {self.kept + self.total}{failed},"
+            f" {rate:.3g} per second"
+        )
         self.progress((self.kept + self.computed) / max(1, self.kept + self.total), words)

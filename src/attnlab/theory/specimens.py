@@ -12,7 +12,14 @@ from attnlab.types import Trajectory, Weights
 
 
 def specimen(
-    V: Any, n: int = 12, t_end: float = 10.0, *, M: Any = None, rng: int = 0, size: float = 2.0, **options: Any
+    V: Any,
+    n: int = 12,
+    t_end: float = 10.0,
+    *,
+    M: Any = None,
+    rng: int = 0,
+    size: float = 2.0,
+    **options: Any,
 ) -> Trajectory:
     """Simulate n tokens, uniform in [-size, size]^d, and measure the error."""
     V = np.atleast_2d(np.asarray(V, dtype=float))
@@ -30,7 +37,9 @@ def with_states(run: Trajectory, states: np.ndarray) -> Trajectory:
 
 def backward(run: Trajectory) -> Trajectory:
     """Return the data in reverse order of time."""
-    return dataclasses.replace(run, states=run.states[::-1].copy(), log_scale=run.log_scale[::-1].copy())
+    return dataclasses.replace(
+        run, states=run.states[::-1].copy(), log_scale=run.log_scale[::-1].copy()
+    )
 
 
 def leap(run: Trajectory) -> Trajectory:
@@ -41,7 +50,9 @@ def leap(run: Trajectory) -> Trajectory:
 
 
 def shuffle_end(run: Trajectory) -> Trajectory:
-    """Return the data where, in the last tenth of the times, each token is halfway to the next token."""
+    """Return the data where, in the last tenth of the times, each token is halfway to the next
+    token.
+    """
     states = run.states.copy()
     late = max(1, len(run.times) // 10)
     states[-late:] = 0.5 * (states[-late:] + np.roll(states[-late:], 1, axis=1))
@@ -51,7 +62,13 @@ def shuffle_end(run: Trajectory) -> Trajectory:
 def in_z(run: Trajectory, z: np.ndarray) -> Trajectory:
     """Return the run with other data, given as rescaled tokens z (T, n, d)."""
     return dataclasses.replace(
-        run, frame="z", states=z, log_scale=np.zeros(len(run.times)), basis=None, growth=None, turn=None
+        run,
+        frame="z",
+        states=z,
+        log_scale=np.zeros(len(run.times)),
+        basis=None,
+        growth=None,
+        turn=None,
     )
 
 
@@ -63,9 +80,11 @@ def random_tokens(run: Trajectory, rng: np.random.Generator) -> Trajectory:
 
 
 def random_rest(run: Trajectory, rng: np.random.Generator) -> Trajectory:
-    """Return the start of the run, then random rescaled tokens at rest, a hundredth of the start's size.
+    """Return the start of the run, then random rescaled tokens at rest, a hundredth of the start's
+    size.
 
-    They are close together relative to the start, so a judgement relative to the start finds them all at one place.
+    They are close together relative to the start, so a judgement relative to the start finds them
+    all at one place.
     """
     z = run.rescaled
     tokens = 0.01 * rng.uniform(-1.0, 1.0, z.shape[1:]) * np.abs(z[0]).max()

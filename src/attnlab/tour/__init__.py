@@ -4,9 +4,10 @@
 
 To add a stop
 -------------
-Write `tour/stops/<name>.py` with one `stops.register("<name>")(Stop(number, title, tell))`. The records are in record.py.
-`tell(context)` computes what it needs and returns a Chapter: paragraphs, pictures, tables and rows of the summary. A stop
-gets a trained model from `context.model(name)`. If the model is unavailable, the page says why. No other file changes.
+Write `tour/stops/<name>.py` with one `stops.register("<name>")(Stop(number, title, tell))`. The
+records are in record.py. `tell(context)` computes what it needs and returns a Chapter: paragraphs,
+pictures, tables and rows of the summary. A stop gets a trained model from `context.model(name)`. If
+the model is unavailable, the page says why. No other file changes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HOME = {"make_tour": "attnlab.tour.build"}
 __all__ = ["make_tour", "stops"]
 
 
-if not TYPE_CHECKING:           # type checkers use the imports above instead
+if not TYPE_CHECKING:  # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -26,13 +26,17 @@ def in_order() -> list[tuple[str, Stop]]:
     return sorted(((name, stops[name]) for name in stops), key=lambda pair: pair[1].number)
 
 
-def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
-              only: Sequence[str] | None = None) -> list[Row]:
+def make_tour(
+    folder: str | os.PathLike[str],
+    progress: ProgressOption = False,
+    only: Sequence[str] | None = None,
+) -> list[Row]:
     """Write the page, its figures and its summary into a folder. Return the rows of the summary.
 
     only     : names of stops, None for all
-    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
-    Everything is computed before anything is written, so Ctrl-C leaves older files unchanged.
+    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+    cancel. Everything is computed before anything is written, so Ctrl-C leaves older files
+    unchanged.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -46,7 +50,11 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
             chapters.append((name, stop, stop.tell(context)))
     rows = [row for _, _, chapter in chapters for row in chapter.rows]
     pictures = [picture for _, _, chapter in chapters for picture in chapter.pictures]
-    viewers = {picture.file.rsplit(".", 1)[0]: picture.live for picture in pictures if picture.live is not None}
+    viewers = {
+        picture.file.rsplit(".", 1)[0]: picture.live
+        for picture in pictures
+        if picture.live is not None
+    }
     for picture in pictures:
         write_bytes(place / picture.file, picture.content)
     records = [row.as_dict() for row in rows]

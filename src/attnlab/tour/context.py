@@ -1,4 +1,6 @@
-"""The context that every stop gets: its progress, trained models that a thread downloads, and figures as pictures."""
+"""The context that every stop gets: its progress, trained models that a thread downloads, and
+figures as pictures.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,13 @@ class Context:
     """The context that every stop gets."""
 
     def __init__(self, progress: Progress | None = None, models: Sequence[str] = MODELS):
-        self.progress = as_progress(progress)               # of the stop
+        self.progress = as_progress(progress)  # of the stop
         self._downloads = {name: Download(name) for name in models}
-        # a thread, so that Ctrl-C need not wait for a download; with our context, so that a cancel ends it
-        self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._fetch,), daemon=True)
+        # a thread, so that Ctrl-C need not wait for a download; with our context, so that a cancel
+        # ends it
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(self._fetch,), daemon=True
+        )
         if has_libraries():
             self._thread.start()
 
@@ -49,7 +54,10 @@ class Context:
     def model(self, name: str) -> tuple[Any, str]:
         """Return (the trained model, "") or (None, why it is unavailable)."""
         if not has_libraries():
-            return None, "the libraries for trained models are not installed: pip install 'attnlab[models]'"
+            return (
+                None,
+                "the libraries for trained models are not installed: pip install 'attnlab[models]'",
+            )
         download = self._downloads[name]
         end = time.monotonic() + PATIENCE
         while not download.is_done.wait(POLL):
@@ -63,8 +71,15 @@ class Context:
         except (BadModel, OSError) as problem:
             return None, str(problem)
 
-    def draw(self, name: str, figure: Any, words: str, caption: str = "", is_narrow: bool = False,
-             live: Mapping[str, Any] | None = None) -> Picture:
+    def draw(
+        self,
+        name: str,
+        figure: Any,
+        words: str,
+        caption: str = "",
+        is_narrow: bool = False,
+        live: Mapping[str, Any] | None = None,
+    ) -> Picture:
         """Return a figure as a Picture. live: the record of its viewer (explorer/embed.py)."""
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=DPI)
@@ -81,7 +96,10 @@ class Download:
         """Fetch the model; every exception becomes `problem`."""
         try:
             fetch.fetch(self.name)
-        except (Exception, Cancelled) as problem:           # the page shows it; a thread has no other way to report it
+        except (
+            Exception,
+            Cancelled,
+        ) as problem:  # the page shows it; a thread has no other way to report it
             self.problem = " ".join(str(problem).split()) or type(problem).__name__
         finally:
             self.is_done.set()

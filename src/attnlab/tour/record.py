@@ -24,13 +24,15 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure or movie as the bytes of a file. words: the text alternative. live: the record of a viewer for it."""
+    """A figure or movie as the bytes of a file. words: the text alternative. live: the record of a
+    viewer for it.
+    """
 
-    file: str                       # polytope_2d.png
+    file: str  # polytope_2d.png
     content: bytes
     words: str
     caption: str = ""
-    is_narrow: bool = False         # readable on a phone without scrolling
+    is_narrow: bool = False  # readable on a phone without scrolling
     live: Mapping[str, Any] | None = None
 
 
@@ -46,7 +48,8 @@ class Table:
 class Row:
     """A line of the summary: one question and its answer.
 
-    verdict    : the name of an Outcome, or for a trained model "right", "not so" or "no evidence", or "not here"
+    verdict    : the name of an Outcome, or for a trained model "right", "not so" or "no evidence",
+               or "not here"
     limits     : the certified number of limits, "undecided", or "" if there was no question
     decided_at : the time after which the limit is proved
     error      : the error of the run, measured by a finer run
@@ -86,7 +89,9 @@ class Card:
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """The result of a stop: the parts in their order, rows of the summary, and further files next to the page."""
+    """The result of a stop: the parts in their order, rows of the summary, and further files next
+    to the page.
+    """
 
     parts: Sequence[Any]
     rows: Sequence[Row] = ()
@@ -109,4 +114,10 @@ class Stop:
 
 def left_out(row: Row, opening: str, needs: str) -> Chapter:
     """Return the chapter of a stop whose model is unavailable; row.found says why."""
-    return Chapter([Text(opening), Text(f"This stop needs {needs}, which is unavailable: {row.found}", "Left out.")], [row])
+    return Chapter(
+        [
+            Text(opening),
+            Text(f"This stop needs {needs}, which is unavailable: {row.found}", "Left out."),
+        ],
+        [row],
+    )

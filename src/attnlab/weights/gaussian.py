@@ -14,12 +14,20 @@ from attnlab.weights import family
 
 @family("gaussian")
 def gaussian(
-    d: int, heads: int = 1, k: int | None = None, rank: int | None = None, scale: float = 1.0, *, rng: Any = None
+    d: int,
+    heads: int = 1,
+    k: int | None = None,
+    rank: int | None = None,
+    scale: float = 1.0,
+    *,
+    rng: Any = None,
 ) -> Weights:
-    """Q, K (h, k, d) and V (h, d, d) with independent normal entries of standard deviation scale / sqrt(d); by default k = d.
+    """Q, K (h, k, d) and V (h, d, d) with independent normal entries of standard deviation scale /
+    sqrt(d); by default k = d.
 
-    With scale = 1 the eigenvalues of one V fill the unit disc as d grows (circular law). rank = r keeps V as factors
-    B (h, d, r) and C (h, r, d) of iid normal entries, scaled so that the entries of B C have that standard deviation too.
+    With scale = 1 the eigenvalues of one V fill the unit disc as d grows (circular law). rank = r
+    keeps V as factors B (h, d, r) and C (h, r, d) of iid normal entries, scaled so that the entries
+    of B C have that standard deviation too.
     """
     d, heads = whole_number("d", d), whole_number("heads", heads)
     k = d if k is None else whole_number("k", k)
@@ -36,4 +44,8 @@ def gaussian(
         raise ValueError(f"rank must be at most d = {d}, got {r}. Leave rank out for a full V.")
     # an entry of B C is a sum of r products: variance r (side^2)^2 = deviation^2
     side = np.sqrt(deviation / np.sqrt(r))
-    return Weights(Q=Q, K=K, V=(side * rng.standard_normal((heads, d, r)), side * rng.standard_normal((heads, r, d))))
+    return Weights(
+        Q=Q,
+        K=K,
+        V=(side * rng.standard_normal((heads, d, r)), side * rng.standard_normal((heads, r, d))),
+    )

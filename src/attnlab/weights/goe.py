@@ -15,7 +15,8 @@ from attnlab.weights import family, square_dimension
 def goe(d: int, *, rng: Any = None) -> Weights:
     """V = (G + G^T) / sqrt(2 d) with G iid standard normal, Q = K = I.
 
-    Off the diagonal the entries have variance 1/d, on it 2/d: as d grows the eigenvalues follow the semicircle law on [-2, 2].
+    Off the diagonal the entries have variance 1/d, on it 2/d: as d grows the eigenvalues follow the
+    semicircle law on [-2, 2].
     """
     d = square_dimension(d)
     G = as_generator(rng).standard_normal((d, d))

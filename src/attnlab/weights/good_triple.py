@@ -13,7 +13,9 @@ from attnlab.weights.spectrum import oblique_basis, real_form
 
 
 def random_eigenvalues(count: int, largest: float, rng: np.random.Generator) -> list[Any]:
-    """Numbers and pairs [re, im] that stand for `count` eigenvalues of modulus at most `largest`; half of the draws are pairs."""
+    """Numbers and pairs [re, im] that stand for `count` eigenvalues of modulus at most `largest`;
+    half of the draws are pairs.
+    """
     values: list[Any] = []
     left = count
     while left > 0:
@@ -30,14 +32,23 @@ def random_eigenvalues(count: int, largest: float, rng: np.random.Generator) -> 
 
 @family("good_triple", promises=("is_good_triple",))
 def good_triple(d: int, leading: float = 1.0, gap: float = 0.3, *, rng: Any = None) -> Weights:
-    """(Q, K, V) with lambda_1 = leading > 0 simple, all other |lambda_k| <= leading - gap, and <Q phi_1, K phi_1> > 0 (Def. 4.1).
+    """(Q, K, V) with lambda_1 = leading > 0 simple, all other |lambda_k| <= leading - gap, and <Q
+    phi_1, K phi_1> > 0 (Def. 4.1).
 
-    V = S D S^{-1} with an oblique basis S (condition 10), so V is not normal, and complex pairs occur below lambda_1.
-    Q is oblique too, and K is Gaussian but for K phi_1 = Q phi_1: M = Q^T K is neither symmetric nor definite in general.
+    V = S D S^{-1} with an oblique basis S (condition 10), so V is not normal, and complex pairs
+    occur below lambda_1. Q is oblique too, and K is Gaussian but for K phi_1 = Q phi_1: M = Q^T K
+    is neither symmetric nor definite in general.
     """
-    d, leading, gap = square_dimension(d), positive_number("leading", leading), positive_number("gap", gap)
+    d, leading, gap = (
+        square_dimension(d),
+        positive_number("leading", leading),
+        positive_number("gap", gap),
+    )
     if gap > leading:
-        raise ValueError(f"gap must be at most leading = {leading}, because a modulus is not negative; got {gap}.")
+        raise ValueError(
+            f"gap must be at most leading = {leading}, because a modulus is not negative; got"
+            f" {gap}."
+        )
     rng = as_generator(rng)
     D = real_form([leading, *random_eigenvalues(d - 1, leading - gap, rng)])
     S = oblique_basis(d, rng)

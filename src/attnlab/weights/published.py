@@ -37,8 +37,9 @@ MATRICES = {
 def published(matrix: str, d: int | None = None) -> Weights:
     """V of a figure of the paper, named by what the figure shows; Q = K = I.
 
-    matrix : hyperplanes_2d, hyperplanes_3d_decaying, hyperplanes_3d_growing, codimension, or polytope_times_line, which is
-    diag(1, ..., 1, -0.5) in any dimension d >= 2 (default 3). For the others d is checked, if given.
+    matrix : hyperplanes_2d, hyperplanes_3d_decaying, hyperplanes_3d_growing, codimension, or
+    polytope_times_line, which is diag(1, ..., 1, -0.5) in any dimension d >= 2 (default 3). For the
+    others d is checked, if given.
     """
     if matrix == "polytope_times_line":
         diagonal = np.ones(square_dimension(whole_number("d", 3 if d is None else d, least=2)))
@@ -48,5 +49,8 @@ def published(matrix: str, d: int | None = None) -> Weights:
         raise unknown_name("published matrix", matrix, (*MATRICES, "polytope_times_line"))
     V = np.array(MATRICES[matrix])
     if d is not None and d != len(V):
-        raise ValueError(f"The published matrix {matrix} acts on dimension {len(V)}, but d = {d}. Set d = {len(V)} in the start.")
+        raise ValueError(
+            f"The published matrix {matrix} acts on dimension {len(V)}, but d = {d}. Set d ="
+            f" {len(V)} in the start."
+        )
     return Weights(V=V)

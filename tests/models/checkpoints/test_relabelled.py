@@ -1,4 +1,6 @@
-"""A checkpoint that is not what its config says is refused with the culprit's name; what does not matter is passed over."""
+"""A checkpoint that is not what its config says is refused with the culprit's name; what does not
+matter is passed over.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,35 @@ BESIDE = {
     "distilbert": ("vocab_layer_norm.weight", "classifier.weight"),
     "gpt2": ("h.0.attn.bias", "h.0.attn.masked_bias", "h.1.attn.bias", "lm_head.weight"),
     "llama": ("model.layers.1.self_attn.rotary_emb.inv_freq", "lm_head.weight"),
-    "gpt_neox": ("gpt_neox.layers.0.attention.bias", "gpt_neox.layers.0.attention.masked_bias",
-                 "gpt_neox.layers.1.attention.rotary_emb.inv_freq", "embed_out.weight"),
-    **{family: ("lm_head.weight", "model.layers.0.self_attn.rotary_emb.inv_freq")
-       for family in ("qwen3", "gemma", "gemma2", "gemma3", "phi", "phi3")},
+    "gpt_neox": (
+        "gpt_neox.layers.0.attention.bias",
+        "gpt_neox.layers.0.attention.masked_bias",
+        "gpt_neox.layers.1.attention.rotary_emb.inv_freq",
+        "embed_out.weight",
+    ),
+    **{
+        family: ("lm_head.weight", "model.layers.0.self_attn.rotary_emb.inv_freq")
+        for family in ("qwen3", "gemma", "gemma2", "gemma3", "phi", "phi3")
+    },
     "opt": ("lm_head.weight", "model.decoder.version"),
     "mpnet": ("mpnet.pooler.dense.weight", "lm_head.dense.weight", "mpnet.embeddings.position_ids"),
-    "esm": ("esm.contact_head.regression.weight", "lm_head.bias",
-            "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq"),
+    "esm": (
+        "esm.contact_head.regression.weight",
+        "lm_head.bias",
+        "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq",
+    ),
     "modernbert": ("head.dense.weight", "decoder.bias"),
-    "gptj": ("lm_head.weight", "lm_head.bias", "transformer.h.0.attn.bias", "transformer.h.1.attn.masked_bias"),
-    "gpt_neo": ("transformer.h.0.attn.attention.bias", "transformer.h.1.attn.attention.masked_bias", "lm_head.weight"),
+    "gptj": (
+        "lm_head.weight",
+        "lm_head.bias",
+        "transformer.h.0.attn.bias",
+        "transformer.h.1.attn.masked_bias",
+    ),
+    "gpt_neo": (
+        "transformer.h.0.attn.attention.bias",
+        "transformer.h.1.attn.attention.masked_bias",
+        "lm_head.weight",
+    ),
 }
 
 IGNORED = {
@@ -71,7 +91,10 @@ def load(family, extra=None, **changes):
 
 @pytest.mark.parametrize("family", INSIDE)
 def test_a_tensor_inside_a_layer_that_nobody_reads_is_refused(family):
-    with pytest.raises(BadModel, match=f"tensor '{INSIDE[family]}' inside a layer.*family {family} does not compute"):
+    with pytest.raises(
+        BadModel,
+        match=f"tensor '{INSIDE[family]}' inside a layer.*family {family} does not compute",
+    ):
         load(family, {INSIDE[family]: np.ones(4)})
 
 
@@ -84,8 +107,12 @@ def test_tensors_beside_the_layers_and_stored_tables_are_passed_over(family):
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
 def test_keys_that_change_nothing_are_passed_over(family):
     neutral = {key: values[0] if values else None for key, (_, values) in CHANGES.items()}
-    read = getattr(importlib.import_module(f"attnlab.models.checkpoints.families.{family}"), "READS", ())
-    found = load(family, **IGNORED, **{key: value for key, value in neutral.items() if key not in read})
+    read = getattr(
+        importlib.import_module(f"attnlab.models.checkpoints.families.{family}"), "READS", ()
+    )
+    found = load(
+        family, **IGNORED, **{key: value for key, value in neutral.items() if key not in read}
+    )
     assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
 
 
@@ -141,8 +168,15 @@ def test_a_class_is_recognised_wherever_it_is_named(changes, culprit):
 
 def test_neutral_values_and_classes_that_are_computed_pass():
     same = load("llama")
-    found = load("llama", use_rope=True, softmax_scale=same.config.head_size**-0.5, rope_pct=1.0, window_size=None,
-                 architectures="LlamaForCausalLM", auto_map={"AutoModel": "modeling_llama.LlamaModel", "x": [None, 3], "y": {}})
+    found = load(
+        "llama",
+        use_rope=True,
+        softmax_scale=same.config.head_size**-0.5,
+        rope_pct=1.0,
+        window_size=None,
+        architectures="LlamaForCausalLM",
+        auto_map={"AutoModel": "modeling_llama.LlamaModel", "x": [None, 3], "y": {}},
+    )
     assert np.array_equal(found.hidden_states(IDS), same.hidden_states(IDS))
 
 
@@ -151,7 +185,10 @@ def test_neutral_values_and_classes_that_are_computed_pass():
     ("gpt2", "activation_function", "hidden_act"), ("llama", "rope_theta", "rotary_emb_base"),
 ])  # fmt: skip
 def test_a_number_under_the_name_of_another_family_is_not_lost(family, own, foreign):
-    with pytest.raises(BadModel, match=f"{foreign} in the config is '0.5', but the family {family} calls this {own}"):
+    with pytest.raises(
+        BadModel,
+        match=f"{foreign} in the config is '0.5', but the family {family} calls this {own}",
+    ):
         load(family, **{own: None, foreign: 0.5})
 
 
@@ -167,21 +204,33 @@ def test_rotary_tables_that_differ_among_layers_or_contradict_each_other_are_ref
 
 def test_a_config_that_is_wrong_about_biases_is_refused():
     bias = {"model.layers.0.self_attn.q_proj.bias": np.ones(12)}
-    with pytest.raises(BadModel, match="attention_bias in the config is False, but the checkpoint has the tensor .*q_proj.bias"):
+    with pytest.raises(
+        BadModel,
+        match=(
+            "attention_bias in the config is False, but the checkpoint has the tensor .*q_proj.bias"
+        ),
+    ):
         load("llama", bias, attention_bias=False)
-    with pytest.raises(BadModel, match="mlp_bias in the config is True, but the checkpoint does not have .*up_proj.bias"):
+    with pytest.raises(
+        BadModel,
+        match="mlp_bias in the config is True, but the checkpoint does not have .*up_proj.bias",
+    ):
         load("llama", mlp_bias=True)
-    assert load("llama", bias).parts.layers[0].attention.query_bias is not None            # says nothing: the tensors decide
-    assert load("llama", bias, model_type="qwen2", attention_bias=False)         # does not read the key
+    assert (
+        load("llama", bias).parts.layers[0].attention.query_bias is not None
+    )  # says nothing: the tensors decide
+    assert load("llama", bias, model_type="qwen2", attention_bias=False)  # does not read the key
 
 
 @pytest.mark.parametrize("changes, window", [
     ({"sliding_window": 4}, 4), ({"sliding_window": 4, "model_type": "mistral"}, 4),
-    ({"sliding_window": 4, "model_type": "mistral", "use_sliding_window": False}, 4),    # which transformers does not read for it
+    # which transformers does not read for it
+    ({"sliding_window": 4, "model_type": "mistral", "use_sliding_window": False}, 4),
     ({"model_type": "mistral"}, 4096), ({"model_type": "mistral", "sliding_window": None}, None),
     ({"sliding_window": 4, "use_sliding_window": False}, None), ({"sliding_window": 4, "model_type": "qwen2"}, None),
     ({"sliding_window": 4, "model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 1}, 4),
-    ({"sliding_window": 4, "model_type": "qwen2", "use_sliding_window": True}, None),    # from layer 28 on
+    # from layer 28 on
+    ({"sliding_window": 4, "model_type": "qwen2", "use_sliding_window": True}, None),
     ({"sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"]}, 4),
     ({"sliding_window": 4, "layer_types": ["full_attention", "full_attention"]}, None),
 ])  # fmt: skip
@@ -194,7 +243,9 @@ def test_a_sliding_window_is_honoured_whatever_the_model_type(changes, window):
         assert windows in ([4, 4], [None, 4])
         for width, attention in zip(windows, m.attention(IDS), strict=True):
             far = np.arange(5)[:, None] - np.arange(5) >= (width or 5)
-            assert (attention[:, far] == 0).all() and (attention[:, ~far & np.tri(5, dtype=bool)] > 0).all()
+            assert (attention[:, far] == 0).all() and (
+                attention[:, ~far & np.tri(5, dtype=bool)] > 0
+            ).all()
         with pytest.raises(ValueError, match="has places for 10 tokens"):
             m.hidden_states(np.ones(11, dtype=int))
     else:
@@ -214,7 +265,9 @@ def test_other_families_honour_a_sliding_window_too(family):
     ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"),
 ])  # fmt: skip
 def test_the_classes_of_a_family_pass(family, name):
-    found = load(family, architectures=[name], auto_map={"AutoModel": f"owner/repository--modeling.{name}"})
+    found = load(
+        family, architectures=[name], auto_map={"AutoModel": f"owner/repository--modeling.{name}"}
+    )
     assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
 
 
@@ -241,7 +294,9 @@ def test_what_a_new_family_does_not_compute_is_refused(family, changes, culprit)
 def test_no_message_advises_to_relabel():
     with pytest.raises(BadModel) as caught:
         load("llama", model_type="olmo2")
-    assert "needs its own family" in str(caught.value) and "can be loaded with that model_type" not in str(caught.value)
+    assert "needs its own family" in str(
+        caught.value
+    ) and "can be loaded with that model_type" not in str(caught.value)
 
 
 def test_embedding_size_is_read_for_electra_only():
@@ -272,7 +327,9 @@ KEYS = (
 
 
 def outcome(family, key, value):
-    """"" where a checkpoint with this key is computed, else the sentence that refuses it; anything else is raised."""
+    """ "" where a checkpoint with this key is computed, else the sentence that refuses it; anything
+    else is raised.
+    """
     try:
         load(family, **{key: value}).hidden_states([1])
     except BadModel as error:
@@ -282,12 +339,24 @@ def outcome(family, key, value):
 
 def test_odd_values_of_keys_are_computed_or_refused_in_a_sentence():
     rng = np.random.default_rng(0)
-    cases = [(str(rng.choice(list(tiny_models.MAKERS))), str(rng.choice(KEYS)), ODD[rng.integers(len(ODD))]) for _ in range(400)]
+    cases = [
+        (
+            str(rng.choice(list(tiny_models.MAKERS))),
+            str(rng.choice(KEYS)),
+            ODD[rng.integers(len(ODD))],
+        )
+        for _ in range(400)
+    ]
     found = [outcome(*case) for case in cases]
-    assert 100 < sum(map(bool, found)) < 390                              # some of each
+    assert 100 < sum(map(bool, found)) < 390  # some of each
 
 
 @pytest.mark.slow
 def test_every_odd_value_of_every_key_is_computed_or_refused_in_a_sentence():
-    found = [outcome(family, key, value) for family in tiny_models.MAKERS for key in KEYS for value in ODD]
+    found = [
+        outcome(family, key, value)
+        for family in tiny_models.MAKERS
+        for key in KEYS
+        for value in ODD
+    ]
     assert len(found) > 10_000 and 0.3 < np.mean([bool(one) for one in found]) < 0.9

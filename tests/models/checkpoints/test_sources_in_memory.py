@@ -1,4 +1,6 @@
-"""Models and tokenizers that other libraries have in memory, and files of torch: as the same weights in a folder, or refused."""
+"""Models and tokenizers that other libraries have in memory, and files of torch: as the same
+weights in a folder, or refused.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,25 @@ def test_a_model_of_another_library_is_its_folder(family, tmp_path):
     state, raw = getattr(tiny_models, family)()
     folder = al.models.load(write_folder(tmp_path / family, state, raw))
     ours = al.models.load(Other(family))
-    assert np.array_equal(ours.hidden_states(IDS), folder.hidden_states(IDS)) and ours.name == "Other" and ours.address is None
+    assert (
+        np.array_equal(ours.hidden_states(IDS), folder.hidden_states(IDS))
+        and ours.name == "Other"
+        and ours.address is None
+    )
     assert al.models.load(Other(family), name="mine").name == "mine"
 
 
 def test_a_model_without_a_config_says_what_to_do():
     other = Other("bert")
     other.config = None
-    with pytest.raises(TypeError, match=r"must have a config with to_dict\(\).*Other has none.*state_dict\(\), config="):
+    with pytest.raises(
+        TypeError,
+        match=r"must have a config with to_dict\(\).*Other has none.*state_dict\(\), config=",
+    ):
         al.models.load(other)
     with pytest.raises(ValueError, match="config= goes with a state dict"):
         al.models.load(Other("bert"), config={})
-    with pytest.raises(BadModel, match="hidden_act in the config"):             # nothing is silently wrong
+    with pytest.raises(BadModel, match="hidden_act in the config"):  # nothing is silently wrong
         al.models.load(Other("bert", hidden_act="mish"))
 
 
@@ -79,13 +88,21 @@ def by_hand(text, special):
     return np.array(ids), [f"<{one}>" for one in ids]
 
 
-@pytest.mark.parametrize("tokenizer", [OfTransformers(), OfTokenizers(), by_hand], ids=["transformers", "tokenizers", "function"])
+@pytest.mark.parametrize(
+    "tokenizer",
+    [OfTransformers(), OfTokenizers(), by_hand],
+    ids=["transformers", "tokenizers", "function"],
+)
 def test_a_tokenizer_of_another_library_cuts_texts(tokenizer):
     model = al.models.load(Other("bert"), tokenizer=tokenizer)
     assert model.has_tokenizer and not al.models.load(Other("bert")).has_tokenizer
     for special, ids in ((True, [1, 3, 4, 2]), (False, [3, 4])):
         found, words = model.tokens("de", special=special)
-        assert found.tolist() == ids and words == [f"<{one}>" for one in ids] and found.dtype == np.int64
+        assert (
+            found.tolist() == ids
+            and words == [f"<{one}>" for one in ids]
+            and found.dtype == np.int64
+        )
     assert "word" in al.models.sentence(model, "de", only=["random"]).coords
     with pytest.raises(ValueError, match=r"gave the id \d+, and the model knows 0 to"):
         model.tokens("\u00ff")
@@ -94,8 +111,13 @@ def test_a_tokenizer_of_another_library_cuts_texts(tokenizer):
 def test_a_tokenizer_by_its_path_and_what_is_none(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(tiny_models.TOKENIZER))
     for path in (tmp_path, tmp_path / "tokenizer.json", str(tmp_path)):
-        assert al.models.load(Other("bert"), tokenizer=path).tokenizer_file == tmp_path / "tokenizer.json"
-    with pytest.raises(FileNotFoundError, match=r"tokenizer must be a tokenizer\.json or a folder that has one"):
+        assert (
+            al.models.load(Other("bert"), tokenizer=path).tokenizer_file
+            == tmp_path / "tokenizer.json"
+        )
+    with pytest.raises(
+        FileNotFoundError, match=r"tokenizer must be a tokenizer\.json or a folder that has one"
+    ):
         al.models.load(Other("bert"), tokenizer=tmp_path / "none")
     with pytest.raises(TypeError, match="tokenizer must be a path, .* got int"):
         al.models.load(Other("bert"), tokenizer=3)
@@ -110,11 +132,15 @@ def test_files_of_torch_are_read_only_when_asked(tmp_path, monkeypatch):
     with pytest.raises(BadModel, match=r"is a pickle.*torch_files=True"):
         al.models.load(folder)
     if importlib.util.find_spec("torch") is None:
-        with pytest.raises(MissingLibrary, match=r"pytorch_model\.bin is a file of torch.*pip install torch"):
+        with pytest.raises(
+            MissingLibrary, match=r"pytorch_model\.bin is a file of torch.*pip install torch"
+        ):
             al.models.load(folder, torch_files=True)
     (folder / "pytorch_model.bin").unlink()
     with pytest.raises(BadModel, match=r"must hold pytorch_model\.bin"):
         open_torch_files(folder)
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "../a.bin"}}))
+    (folder / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"weight_map": {"a": "../a.bin"}})
+    )
     with pytest.raises(BadModel, match=r"must hold pytorch_model\.bin"):
         open_torch_files(folder)

@@ -1,4 +1,6 @@
-"""The norms of the tokens that heads read: from gains and biases, or measured; and what effective_beta makes of them."""
+"""The norms of the tokens that heads read: from gains and biases, or measured; and what
+effective_beta makes of them.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,28 @@ def test_gains_and_biases_give_the_norm_of_evenly_spread_tokens(family):
     m = loaded(family)
     found = expected_squares(m.parts, fold_norm=False)
     assert found.shape == (m.config.layers,)
-    if m.config.is_pre_norm:                # the first layer of ModernBERT has no norm of its own: it reads the embedding's
-        after = [drawn(layer.attention_block.norm_before or m.parts.embedding.norm) for layer in m.parts.layers]
+    if (
+        m.config.is_pre_norm
+    ):  # the first layer of ModernBERT has no norm of its own: it reads the embedding's
+        after = [
+            drawn(layer.attention_block.norm_before or m.parts.embedding.norm)
+            for layer in m.parts.layers
+        ]
     else:
         embedding = m.parts.embedding
         first = drawn(embedding.norm)
         if embedding.projection is not None:
-            first = first @ np.asarray(embedding.projection, dtype=float).T + embedding.projection_bias
+            first = (
+                first @ np.asarray(embedding.projection, dtype=float).T + embedding.projection_bias
+            )
         after = [first, *(drawn(layer.feedforward_block.norm_sum) for layer in m.parts.layers[:-1])]
     sampled = [np.square(x).sum(axis=1) for x in after]
     for square, by_draws in zip(found, sampled, strict=True):
-        assert abs(square - by_draws.mean()) < 5 * by_draws.std() / np.sqrt(len(by_draws)) + 1e-4 * square
-    assert np.abs(found / m.config.d - 1).max() > 0.05                     # d is another number
+        assert (
+            abs(square - by_draws.mean())
+            < 5 * by_draws.std() / np.sqrt(len(by_draws)) + 1e-4 * square
+        )
+    assert np.abs(found / m.config.d - 1).max() > 0.05  # d is another number
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gpt_neox"])
@@ -49,7 +61,9 @@ def test_matrices_with_the_gain_inside_read_tokens_of_norm_sqrt_d(family):
     m = loaded(family)
     assert (expected_squares(m.parts) == m.config.d).all()
     found = al.models.spectra(m, null=2, texts=[IDS])
-    assert found["token_norm"].to_numpy() == pytest.approx(np.sqrt(m.config.d), rel=1e-2)      # eps takes a little
+    assert found["token_norm"].to_numpy() == pytest.approx(
+        np.sqrt(m.config.d), rel=1e-2
+    )  # eps takes a little
     assert (found["norms"] == "measured").all()
 
 
@@ -57,10 +71,17 @@ def test_matrices_with_the_gain_inside_read_tokens_of_norm_sqrt_d(family):
 def test_measured_norms_are_those_of_all_tokens_of_all_texts(family):
     m = loaded(family)
     found = al.models.spectra(m, null=2, fold_norm=False, texts=[IDS, OTHER])
-    tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[:-1]               # (layers, 8, d)
+    tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[
+        :-1
+    ]  # (layers, 8, d)
     if m.config.is_pre_norm:
         norms = [layer.attention_block.norm_before for layer in m.parts.layers]
-        tokens = np.stack([x if norm is None else apply_norm(norm, x) for norm, x in zip(norms, tokens, strict=True)])
+        tokens = np.stack(
+            [
+                x if norm is None else apply_norm(norm, x)
+                for norm, x in zip(norms, tokens, strict=True)
+            ]
+        )
     squares = (tokens**2).sum(axis=-1).mean(axis=-1)
     for row in found.itertuples():
         square = squares.mean() if m.config.is_tied else squares[row.layer]
@@ -75,7 +96,9 @@ def test_without_texts_a_column_says_that_gains_were_used():
     m = loaded("bert")
     gains, measured = al.models.spectra(m, null=30), al.models.spectra(m, null=30, texts=[IDS])
     assert (gains["norms"] == "from the gains").all() and (measured["norms"] == "measured").all()
-    assert gains["token_norm"].to_numpy() ** 2 == pytest.approx(np.repeat(expected_squares(m.parts), m.config.heads))
+    assert gains["token_norm"].to_numpy() ** 2 == pytest.approx(
+        np.repeat(expected_squares(m.parts), m.config.heads)
+    )
     ratio = (gains["effective_beta"] / measured["effective_beta"]).to_numpy()
     assert ratio == pytest.approx((gains["token_norm"] / measured["token_norm"]).to_numpy() ** 2)
     # where a head stands among random ones does not depend on the tokens
@@ -91,6 +114,8 @@ def test_the_tokens_of_minilm_are_shorter_than_sqrt_d():
     text = "The cat sat on the mat because it was tired."
     found = al.models.spectra(m, null=2, texts=[text])
     ratio = (m.config.d / found["token_norm"] ** 2).to_numpy()
-    assert 2.4 < ratio.min() < 3 and 4 < ratio.max() < 5                   # how far |x|^2 = d was off, by another program too
-    norms = al.models.sentence(m, text, only=["twin"])["norm"].values                                   # (real, twin; steps)
+    assert (
+        2.4 < ratio.min() < 3 and 4 < ratio.max() < 5
+    )  # how far |x|^2 = d was off, by another program too
+    norms = al.models.sentence(m, text, only=["twin"])["norm"].values  # (real, twin; steps)
     assert np.abs(norms[1] / norms[0] - 1).max() < 0.1

@@ -13,7 +13,15 @@ import attnlab as al
 import tiny_models
 from attnlab.explorer.embed import dossier_payloads, embed_viewers
 from attnlab.models.studies import dossier as module
-from attnlab.models.studies.dossier import Dossier, choose_heads, choose_texts, dossier, findings, same_leader, turn_word
+from attnlab.models.studies.dossier import (
+    Dossier,
+    choose_heads,
+    choose_texts,
+    dossier,
+    findings,
+    same_leader,
+    turn_word,
+)
 from attnlab.render.dossier import dossier_page
 from command_line import attnlab, refused
 from embedded_viewers import check_viewers
@@ -26,7 +34,10 @@ def made(family: str) -> al.models.Model:
     return al.models.load(state, config=raw)
 
 
-@pytest.fixture(scope="module", params=["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))])
+@pytest.fixture(
+    scope="module",
+    params=["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))],
+)
 def found(request) -> Dossier:
     return dossier(made(request.param), work=12_500.0)
 
@@ -38,7 +49,9 @@ def page(found) -> str:
 
 def test_work_decides_the_flows(found):
     poor = dossier(found.model, work=1.0)
-    rich, said = (["the work of 1 eval" in one.flow.no_limit for one in some.flows] for some in (found, poor))
+    rich, said = (
+        ["the work of 1 eval" in one.flow.no_limit for one in some.flows] for some in (found, poor)
+    )
     assert any(said) and not any(rich)
 
 
@@ -52,19 +65,34 @@ def test_the_page_needs_nothing_but_itself(page):
     assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
 
 
-@pytest.mark.parametrize("found", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))],
-                         indirect=True)
+@pytest.mark.parametrize(
+    "found",
+    ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))],
+    indirect=True,
+)
 def test_viewers_stand_behind_the_pictures(found, page):
     viewers = dossier_payloads(found)
     live = dossier_page(found, None, viewers, embed_viewers(viewers))
     assert list(check_viewers(live)) == ["flow_0", "sentence_0"] and check_viewers(page) == {}
-    assert live.count("<img ") == page.count("<img ")                                   # the still pictures stay
+    assert live.count("<img ") == page.count("<img ")  # the still pictures stay
     seen = Seen(live)
-    assert seen.open == [] and seen.tags.count("script") == 3 and not {"link", "iframe", "object", "video"} & set(seen.tags)
-    plain = re.sub(r'<div class="attnlab-place" data-attnlab="\w+">(.*?</figure>)</div>', r"\1", live, flags=re.DOTALL)
+    assert (
+        seen.open == []
+        and seen.tags.count("script") == 3
+        and not {"link", "iframe", "object", "video"} & set(seen.tags)
+    )
+    plain = re.sub(
+        r'<div class="attnlab-place" data-attnlab="\w+">(.*?</figure>)</div>',
+        r"\1",
+        live,
+        flags=re.DOTALL,
+    )
     plain = plain.split('<script type="application/json"')[0]
-    # Nothing else differs. Two drawings of one flow may differ in the last bit of a few pixels, so their bytes are not compared.
-    assert without_pixels(plain.split("</head>")[1]) == without_pixels(page.split("</head>")[1].split("</body>")[0])
+    # Nothing else differs. Two drawings of one flow may differ in the last bit of a few pixels, so
+    # their bytes are not compared.
+    assert without_pixels(plain.split("</head>")[1]) == without_pixels(
+        page.split("</head>")[1].split("</body>")[0]
+    )
 
 
 def without_pixels(text: str) -> str:
@@ -73,7 +101,16 @@ def without_pixels(text: str) -> str:
 
 def test_every_part_is_there(found, page):
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for word in ("In short", "Heads", "Flows", "Sentences", "learned nothing", "idealised model", "random token ids", "seed 0"):
+    for word in (
+        "In short",
+        "Heads",
+        "Flows",
+        "Sentences",
+        "learned nothing",
+        "idealised model",
+        "random token ids",
+        "seed 0",
+    ):
         assert word in text
     assert ("The tied layer, iterated" in text) == found.model.config.is_tied == bool(found.tied)
     assert page.count("<img ") == 2 + len(found.flows) + len(found.sentences) + len(found.tied)
@@ -85,7 +122,10 @@ def test_what_it_says_is_what_was_computed(found, page):
     text = html.unescape(page)
     data = found.sentences[0]
     layers = found.model.config.layers
-    assert f"to {np.median([float(one['cosine'].sel(variant='real')[layers]) for one in found.sentences]):.2f}" in text
+    assert (
+        f"to {np.median([float(one['cosine'].sel(variant='real')[layers]) for one in found.sentences]):.2f}"
+        in text
+    )
     for variant in ("no_mlp", "twin", "random"):
         assert f"{float(data['turn'].sel(variant=variant)[layers]):.2f}, " in text
     good = int((found.spectra["verdict"] == "good triple").sum())
@@ -106,7 +146,9 @@ def test_shares_say_the_number_of_draws_and_whether_special_tokens_count(found, 
 
 
 def test_an_idealised_model_that_is_the_model_is_right_and_the_null_takes_evidence_away(found):
-    """Put the real numbers in its place: nearness and leaders must be right; then in the null's place: no evidence."""
+    """Put the real numbers in its place: nearness and leaders must be right; then in the null's
+    place: no evidence.
+    """
     from dataclasses import replace
 
     def with_real_as(variant):
@@ -117,7 +159,9 @@ def test_an_idealised_model_that_is_the_model_is_right_and_the_null_takes_eviden
             for name in data.data_vars:
                 data[name].values[row] = data[name].values[0]
             changed.append(data)
-        return {one.question: one.outcome for one in findings(replace(found, sentences=tuple(changed)))}
+        return {
+            one.question: one.outcome for one in findings(replace(found, sentences=tuple(changed)))
+        }
 
     as_idealised = with_real_as("twin")
     assert as_idealised["Is each token where the theory says?"] == "right"
@@ -134,8 +178,14 @@ def test_a_tied_layer_is_judged_beside_one_that_learned_nothing(found):
     for one, null in zip(found.tied, found.tied_null, strict=True):
         few, many = one.copy(deep=True), one.copy(deep=True)
         few["clusters"].values[-1], many["clusters"].values[-1] = 1, one.sizes["token"]
-        for model, random, outcome in ((few, many, "right"), (few, few, "no evidence"), (many, few, "wrong")):
-            assert findings(replace(found, tied=(model,), tied_null=(random,)))[-1].outcome == outcome
+        for model, random, outcome in (
+            (few, many, "right"),
+            (few, few, "no evidence"),
+            (many, few, "wrong"),
+        ):
+            assert (
+                findings(replace(found, tied=(model,), tied_null=(random,)))[-1].outcome == outcome
+            )
         assert not np.array_equal(one["cosine"].values[:5], null["cosine"].values[:5])
 
 
@@ -160,7 +210,9 @@ def test_same_leader_by_hand(found):
         for variant in ("real", "twin", "random"):
             hits = []
             for layer in range(1, layers):
-                one, other = (data["received"].sel(variant=name).values[layer] for name in ("real", variant))
+                one, other = (
+                    data["received"].sel(variant=name).values[layer] for name in ("real", variant)
+                )
                 own = [j for j in range(n) if not data["is_special"].values[j]]
                 hits.append(max(own, key=lambda j: one[j]) == max(own, key=lambda j: other[j]))
             assert same_leader(data, variant) == pytest.approx(np.mean(hits))
@@ -170,14 +222,18 @@ def test_same_leader_by_hand(found):
 def test_tokens_of_the_model_itself_do_not_lead(found):
     data = found.sentences[0].copy(deep=True)
     data["is_special"].values[0] = 1
-    data["received"].values[..., 0] = 2.0                  # it would lead everywhere, and every variant would agree
+    data["received"].values[..., 0] = 2.0  # it would lead everywhere, and every variant would agree
     row = data["variant"].values.tolist().index("twin")
     data["received"].values[row, :, 1], data["received"].values[0, :, 2] = 1.5, 1.5
     assert same_leader(data, "twin") == 0.0
 
 
 def test_numbers_have_words():
-    assert turn_word(0.0) == "the same direction" and turn_word(1.0) == "unrelated" and turn_word(1.9) == "opposite"
+    assert (
+        turn_word(0.0) == "the same direction"
+        and turn_word(1.0) == "unrelated"
+        and turn_word(1.9) == "opposite"
+    )
     assert turn_word(float("nan")) == "not a number"
 
 
@@ -194,7 +250,9 @@ def test_texts_are_those_the_tokenizer_knows_best(folder, monkeypatch):
     known = {"nonsense": ("xyz qrs tuv", "abc def"), "words": ("the cat sat", "the cat")}
     monkeypatch.setattr(module, "TEXTS", known)
     readings, about = choose_texts(model)
-    assert [one.text for one in readings] == ["the cat sat", "the cat"] and about.startswith("words")
+    assert [one.text for one in readings] == ["the cat sat", "the cat"] and about.startswith(
+        "words"
+    )
     monkeypatch.setattr(module, "TEXTS", {"long": ("the cat " * 50,)})
     with pytest.raises(ValueError, match="can read none of the default sentences.*--text"):
         choose_texts(model)
@@ -202,11 +260,25 @@ def test_texts_are_those_the_tokenizer_knows_best(folder, monkeypatch):
 
 def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeypatch):
     path = tmp_path / "a.html"
-    said = attnlab("dossier", folder, "-o", path, "--text", "The cat <sat> & the "
-                                                            "cat", "--text", "the cat sat", "--layer", 1, "--head", 2)
+    said = attnlab(
+        "dossier",
+        folder,
+        "-o",
+        path,
+        "--text",
+        "The cat <sat> & the cat",
+        "--text",
+        "the cat sat",
+        "--layer",
+        1,
+        "--head",
+        2,
+    )
     assert str(path) in said.stdout.replace("\n", "")
     text = path.read_text(encoding="utf-8")
-    assert "The cat &lt;sat&gt; &amp; the cat" in text and "<sat>" not in text and "L1H2</h3>" in text
+    assert (
+        "The cat &lt;sat&gt; &amp; the cat" in text and "<sat>" not in text and "L1H2</h3>" in text
+    )
     assert Seen(text).open == []
 
     assert "exists already" in refused("dossier", folder, "-o", path)
@@ -217,7 +289,9 @@ def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeyp
         raise ValueError("no drawing today.")
 
     monkeypatch.setattr(render, "picture", fails)
-    assert "no drawing today" in refused("dossier", folder, "-o", path, "--force", "--text", "the cat")
+    assert "no drawing today" in refused(
+        "dossier", folder, "-o", path, "--force", "--text", "the cat"
+    )
     assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["a.html"]
 
 

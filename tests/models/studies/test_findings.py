@@ -1,4 +1,6 @@
-"""findings: the sentences that the command line prints are there for Python, of every kind of result."""
+"""findings: the sentences that the command line prints are there for Python, of every kind of
+result.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_of_a_sentence_they_are_those_of_the_command(folder, model):
 def test_of_a_flow_they_name_arguments_where_the_command_names_options(folder, model):
     found = al.models.flow(model, 0, 1, ids=IDS, t_end=1.0, check=False)
     lines = findings(found)
-    said = printed("flow", folder, "--head", "1", "--ids", "3,1,4,1,5,9", "--t-end", "1", "--no-check")["said"]
+    said = printed(
+        "flow", folder, "--head", "1", "--ids", "3,1,4,1,5,9", "--t-end", "1", "--no-check"
+    )["said"]
     assert len(lines) == len(said) and lines[0] == said[0]
     first, last = (int(found.data["clusters"].values[at]) for at in (0, -1))
     assert f"from {first} cluster" in lines[0] and f"to {last} cluster" in lines[0]
@@ -55,11 +59,15 @@ def test_of_an_iteration_and_of_spectra(model):
     repeated = al.models.iterate(model, ids=IDS, times=20)
     assert findings(repeated) == [repeated.attrs["answer"]]
     frame = al.models.spectra(model, null=50)
-    line, = findings(frame)
-    assert line.startswith(f"{len(frame)} heads: ") and line.endswith("Chance: 50 random heads of the same shapes.")
+    (line,) = findings(frame)
+    assert line.startswith(f"{len(frame)} heads: ") and line.endswith(
+        "Chance: 50 random heads of the same shapes."
+    )
 
 
-@pytest.mark.parametrize("thing", [3, np.ones(2), xarray.Dataset()], ids=["number", "array", "another Dataset"])
+@pytest.mark.parametrize(
+    "thing", [3, np.ones(2), xarray.Dataset()], ids=["number", "array", "another Dataset"]
+)
 def test_other_things_are_refused(thing):
     with pytest.raises(TypeError, match="findings reads what al.models.sentence"):
         findings(thing)

@@ -114,11 +114,14 @@ def test_better_is_more_or_less_as_it_is_said(is_more):
     assert "untrained weights do as well" in str(found)
 
 
-# ------------------------------------------------------------------------------------------ questions, on planted stacks
+# ------------------------------------------------------------------------------------------
+# questions, on planted stacks
 
 
 def planted(**cosines) -> grades.Stacks:
-    """Ten sentences of eight tokens with given mean cosines at the end, numbers or (sentences, seeds), all else alike."""
+    """Ten sentences of eight tokens with given mean cosines at the end, numbers or (sentences,
+    seeds), all else alike.
+    """
     rows, points = [], []
     known = {"embedding": 0.1, "real": 0.4, "twin": 0.9, "random": 0.95, "untrained": 0.2} | cosines
     for variant, given in known.items():

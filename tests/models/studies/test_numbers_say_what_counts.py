@@ -1,4 +1,6 @@
-"""Every share beside chance says how many draws that is from; every share of leaders says whether special tokens count."""
+"""Every share beside chance says how many draws that is from; every share of leaders says whether
+special tokens count.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def model():
 
 def words_of(figure):
     """All text of a figure in one line."""
-    return " ".join(text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))).replace("\n", " ")
+    return " ".join(
+        text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))
+    ).replace("\n", " ")
 
 
 @pytest.mark.parametrize("draws", [7, 31])
@@ -37,13 +41,19 @@ def test_chance_says_how_many_draws_it_is_from(model, draws):
 
 
 def planted(is_special):
-    """A sentence of 4 tokens in 3 layers: the first token leads everywhere; without it the idealised model has another leader."""
+    """A sentence of 4 tokens in 3 layers: the first token leads everywhere; without it the
+    idealised model has another leader.
+    """
     received = np.array([[[0.7, 0.2, 0.1, 0.0]] * 3, [[0.7, 0.1, 0.2, 0.0]] * 3])
     return xarray.Dataset(
         {"received": (("variant", "step", "token"), received)},
-        coords={"variant": ["real", "twin"], "word": ("token", ["[CLS]", "cat", "sat", "[SEP]"]),
-                "is_special": ("token", np.array(is_special, dtype=np.int8))},
-        attrs={"layers": 3})
+        coords={
+            "variant": ["real", "twin"],
+            "word": ("token", ["[CLS]", "cat", "sat", "[SEP]"]),
+            "is_special": ("token", np.array(is_special, dtype=np.int8)),
+        },
+        attrs={"layers": 3},
+    )
 
 
 def test_special_tokens_are_named_where_they_count_and_where_not():
@@ -58,7 +68,7 @@ def test_special_tokens_are_named_where_they_count_and_where_not():
 
 def test_the_words_of_a_sentence_say_whether_special_tokens_count(model):
     data = al.models.sentence(model, ids=[1, 2, 3, 4], only=["twin"])
-    assert "count)" not in findings(data)[-1]                                     # ids bring no special tokens
+    assert "count)" not in findings(data)[-1]  # ids bring no special tokens
     data["word"] = ("token", ["[CLS]", "a", "b", "[SEP]"])
     data["is_special"] = ("token", np.array([1, 0, 0, 1], dtype=np.int8))
     assert "([CLS] and [SEP] count); among the text's own tokens" in findings(data)[-1]
@@ -70,4 +80,6 @@ def test_the_tour_says_at_its_number_what_was_left_out(model):
     data = al.models.sentence(model, ids=[1, 2, 3, 4], only=["twin", "random", "untrained"])
     data["word"] = ("token", ["[CLS]", "a", "b", "[SEP]"])
     data["is_special"] = ("token", np.array([1, 0, 0, 1], dtype=np.int8))
-    assert answers(data)["leaders"].model.endswith("of the layers after the first ([CLS] and [SEP] left out)")
+    assert answers(data)["leaders"].model.endswith(
+        "of the layers after the first ([CLS] and [SEP] left out)"
+    )

@@ -1,4 +1,6 @@
-"""Sentences through the real stack and its variants: each piece taken out is the piece it says, numbers are what they claim."""
+"""Sentences through the real stack and its variants: each piece taken out is the piece it says,
+numbers are what they claim.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,22 @@ def both(request):
 def test_the_real_variant_is_the_model(both):
     model, data = both
     layers = model.config.layers
-    np.testing.assert_array_equal(data["x"].sel(variant="real").values[: layers + 1], model.hidden_states(IDS))
+    np.testing.assert_array_equal(
+        data["x"].sel(variant="real").values[: layers + 1], model.hidden_states(IDS)
+    )
     received = model.attention(IDS).mean(axis=(1, 2))
     np.testing.assert_allclose(data["received"].sel(variant="real").values[:layers], received)
-    np.testing.assert_array_equal(data["leader"].sel(variant="real").values[:layers], received.argmax(axis=1))
+    np.testing.assert_array_equal(
+        data["leader"].sel(variant="real").values[:layers], received.argmax(axis=1)
+    )
     np.testing.assert_array_equal(data["distance"].sel(variant="real").values[: layers + 1], 0.0)
     assert np.isnan(data["x"].sel(variant="real").values[layers + 1 :]).all()
 
 
 def norms_of(layer):
-    """The norms of attention and of the feed-forward part, before (pre-norm) or after (post-norm)."""
+    """The norms of attention and of the feed-forward part, before (pre-norm) or after
+    (post-norm).
+    """
     blocks = layer.attention_block, layer.feedforward_block
     return [block.norm_before or block.norm_sum for block in blocks]
 
@@ -53,12 +61,19 @@ def by_hand(model, name):
     config = model.config
     x = model.hidden_states(IDS)[0]
     n = len(IDS)
-    seen = np.ones((n, n), bool) if name == "no_mask" or not config.is_causal else np.tri(n, dtype=bool)
+    seen = (
+        np.ones((n, n), bool)
+        if name == "no_mask" or not config.is_causal
+        else np.tri(n, dtype=bool)
+    )
     norm = (lambda by, x: x) if name in ("no_norm", "attention_only") else apply_norm
     found = [x]
     for layer in model.parts.layers:
+
         def mlp(x, layer=layer):
-            return 0.0 if name in ("no_mlp", "attention_only") else feedforward(layer.feedforward, x)
+            return (
+                0.0 if name in ("no_mlp", "attention_only") else feedforward(layer.feedforward, x)
+            )
 
         attention_norm, feedforward_norm = norms_of(layer)
         if config.is_pre_norm:
@@ -80,17 +95,23 @@ def by_hand(model, name):
 @pytest.mark.parametrize("name", ["real", "no_mlp", "no_norm", "attention_only", "no_mask"])
 def test_pieces_taken_out_are_those_it_says(both, name):
     model, data = both
-    np.testing.assert_allclose(data["x"].sel(variant=name).values[: model.config.layers + 1], by_hand(model, name), rtol=1e-12)
+    np.testing.assert_allclose(
+        data["x"].sel(variant=name).values[: model.config.layers + 1],
+        by_hand(model, name),
+        rtol=1e-12,
+    )
 
 
 def test_variants_differ_from_the_real_one_where_they_must(both):
     model, data = both
     last = data["distance"].values[:, model.config.layers]
     apart = dict(zip(data["variant"].values.tolist(), last.tolist(), strict=True))
-    assert apart["real"] == 0 and all(apart[name] > 1e-3 for name in ("no_mlp", "no_norm", "attention_only", "twin", "random"))
+    assert apart["real"] == 0 and all(
+        apart[name] > 1e-3 for name in ("no_mlp", "no_norm", "attention_only", "twin", "random")
+    )
     assert (apart["no_mask"] > 1e-6) == model.config.is_causal
     if model.config.is_tied:
-        assert apart["tied"] == 0                      # the model's own layer, as deep as the model
+        assert apart["tied"] == 0  # the model's own layer, as deep as the model
 
 
 def seen_in(model):
@@ -136,20 +157,30 @@ def test_the_nulls_are_stacks_of_the_same_architecture(both, name):
         now, _ = one_layer(model, layer, now)
         last = number == len(parts.layers) - 1
         shown = apply_norm(parts.final_norm, now) if last and parts.final_norm is not None else now
-        np.testing.assert_allclose(data["x"].sel(variant=name).values[number + 1], shown, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            data["x"].sel(variant=name).values[number + 1], shown, rtol=1e-10, atol=1e-12
+        )
 
 
 def idealised_by_hand(model):
-    """The idealised model at the times 0, 1, ..., by small steps of order 4, and the attention (layers, h, n, n) before each."""
+    """The idealised model at the times 0, 1, ..., by small steps of order 4, and the attention
+    (layers, h, n, n) before each.
+    """
     config, states = model.config, model.hidden_states(IDS)
     causal, x = seen_in(model), states[0]
-    radii = np.sqrt((states**2).sum(axis=-1).mean(axis=-1))                     # of the model's own tokens, after each layer
+    radii = np.sqrt(
+        (states**2).sum(axis=-1).mean(axis=-1)
+    )  # of the model's own tokens, after each layer
     if not config.is_pre_norm:
         x = x / np.linalg.norm(x, axis=-1, keepdims=True) * radii[0]
     kind = norms_of(model.parts.layers[0])[0].kind
 
     def attention(weights, u):
-        scores = np.where(causal, np.einsum("hkd,id,hke,je->hij", weights.Q, u, weights.K, u, optimize=True), -np.inf)
+        scores = np.where(
+            causal,
+            np.einsum("hkd,id,hke,je->hij", weights.Q, u, weights.K, u, optimize=True),
+            -np.inf,
+        )
         P = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return P / P.sum(axis=-1, keepdims=True)
 
@@ -157,7 +188,9 @@ def idealised_by_hand(model):
         if not config.is_pre_norm:
             return x
         x = x - x.mean(axis=-1, keepdims=True) if kind == "layer" else x
-        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + norms_of(model.parts.layers[number])[0].eps)
+        return x / np.sqrt(
+            (x**2).mean(axis=-1, keepdims=True) + norms_of(model.parts.layers[number])[0].eps
+        )
 
     found, before = [x], []
     for number in range(config.layers):
@@ -167,7 +200,9 @@ def idealised_by_hand(model):
         def velocity(x, weights=weights, V=V, number=number, radius=radii[number]):
             u = read(number, x)
             v = np.einsum("hij,hde,je->id", attention(weights, u), V, u, optimize=True)
-            return v if config.is_pre_norm else v - (v * x).sum(axis=-1, keepdims=True) / radius**2 * x
+            return (
+                v if config.is_pre_norm else v - (v * x).sum(axis=-1, keepdims=True) / radius**2 * x
+            )
 
         before.append(attention(weights, read(number, x)))
         dt = 1 / 400
@@ -186,7 +221,9 @@ def test_the_idealised_model_is_the_flow_of_the_theory(both):
     x, P = idealised_by_hand(model)
     found = data.sel(variant="twin")
     layers = model.config.layers
-    np.testing.assert_allclose(found["x"].values[: layers + 1], x, rtol=0, atol=2e-4 * np.abs(x).max())
+    np.testing.assert_allclose(
+        found["x"].values[: layers + 1], x, rtol=0, atol=2e-4 * np.abs(x).max()
+    )
     np.testing.assert_allclose(found["received"].values[:layers], P.mean(axis=(1, 2)), atol=1e-3)
 
 
@@ -198,7 +235,9 @@ def test_the_nulls_have_their_sizes_and_nothing_else_of_the_model(both):
             assert after.attention.query_bias is None and after.attention.output_bias is None
             assert after.feedforward.outer_bias is None
             for norm in norms_of(after):
-                assert (np.asarray(norm.gain) == 1).all() and (norm.bias is None or (np.asarray(norm.bias) == 0).all())
+                assert (np.asarray(norm.gain) == 1).all() and (
+                    norm.bias is None or (np.asarray(norm.bias) == 0).all()
+                )
             for name in ("query", "key", "value", "output", "inner", "gate", "outer"):
                 part = "feedforward" if name in ("inner", "gate", "outer") else "attention"
                 old, new = (getattr(getattr(one, part), name) for one in (before, after))
@@ -206,9 +245,15 @@ def test_the_nulls_have_their_sizes_and_nothing_else_of_the_model(both):
                     continue
                 size = np.sqrt(np.mean(np.square(old))) if given is None else given
                 assert new.shape == old.shape
-                assert abs(np.sqrt(np.mean(np.square(new))) / size - 1) < 6 / np.sqrt(old.size), name
-                assert abs(np.corrcoef(old.ravel(), new.ravel())[0, 1]) < 6 / np.sqrt(old.size), name
-        assert len({id(layer) for layer in parts.layers}) == len({id(layer) for layer in model.parts.layers})
+                assert abs(np.sqrt(np.mean(np.square(new))) / size - 1) < 6 / np.sqrt(old.size), (
+                    name
+                )
+                assert abs(np.corrcoef(old.ravel(), new.ravel())[0, 1]) < 6 / np.sqrt(old.size), (
+                    name
+                )
+        assert len({id(layer) for layer in parts.layers}) == len(
+            {id(layer) for layer in model.parts.layers}
+        )
     first = random_parts(model.parts, 0).layers[0].attention.query
     np.testing.assert_array_equal(random_parts(model.parts, 0).layers[0].attention.query, first)
     assert not np.array_equal(random_parts(model.parts, 1).layers[0].attention.query, first)
@@ -227,12 +272,22 @@ def test_what_is_compared_with_the_real_stack_by_double_loops(both):
     for variant in ("no_mlp", "twin", "random"):
         x = data["x"].sel(variant=variant).values
         for step in range(1, model.config.layers + 1):
-            apart = np.sqrt(sum((x[step, i] - true[step, i]) @ (x[step, i] - true[step, i]) for i in range(len(IDS))))
+            apart = np.sqrt(
+                sum(
+                    (x[step, i] - true[step, i]) @ (x[step, i] - true[step, i])
+                    for i in range(len(IDS))
+                )
+            )
             size = np.sqrt(sum(true[step, i] @ true[step, i] for i in range(len(IDS))))
             one = data.sel(variant=variant).isel(step=step)
             assert float(one["distance"]) == pytest.approx(apart / size)
-            cosines = [x[step, i] @ true[step, i] / np.linalg.norm(x[step, i]) / np.linalg.norm(true[step, i])
-                       for i in range(len(IDS))]
+            cosines = [
+                x[step, i]
+                @ true[step, i]
+                / np.linalg.norm(x[step, i])
+                / np.linalg.norm(true[step, i])
+                for i in range(len(IDS))
+            ]
             assert float(one["turn"]) == pytest.approx(1 - np.mean(cosines), abs=1e-12)
 
 
@@ -248,24 +303,29 @@ def test_measures_by_double_loops():
     x = rng.normal(size=(2, 5, 3))
     found = measure_tokens(x, 0.5)
     for step in range(2):
-        cosines = [x[step, i] @ x[step, j] / np.linalg.norm(x[step, i]) / np.linalg.norm(x[step, j])
-                   for i in range(5) for j in range(i + 1, 5)]
+        cosines = [
+            x[step, i] @ x[step, j] / np.linalg.norm(x[step, i]) / np.linalg.norm(x[step, j])
+            for i in range(5)
+            for j in range(i + 1, 5)
+        ]
         assert found["cosine"][step] == pytest.approx(np.mean(cosines))
         assert found["cosine_low"][step] == pytest.approx(np.quantile(cosines, 0.05))
         assert found["norm"][step] == pytest.approx(np.mean([np.linalg.norm(v) for v in x[step]]))
     P = rng.dirichlet(np.ones(4), size=(1, 2, 4))
     numbers = measure_attention(P, np.ones((4, 4), bool))
-    entropy = np.mean([-sum(p * np.log(p) for p in row) for head in P[0] for row in head]) / np.log(4)
+    entropy = np.mean([-sum(p * np.log(p) for p in row) for head in P[0] for row in head]) / np.log(
+        4
+    )
     assert numbers["entropy"][0] == pytest.approx(entropy)
     received = [np.mean([P[0, h, i, j] for h in range(2) for i in range(4)]) for j in range(4)]
     np.testing.assert_allclose(numbers["received"][0], received)
     unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    for step in range(2):                                  # effective rank: exp of the entropy of the singular values' shares
+    for step in range(2):  # effective rank: exp of the entropy of the singular values' shares
         shares = np.linalg.svd(unit[step])[1]
         shares = shares / shares.sum()
         assert found["rank"][step] == pytest.approx(np.exp(-np.sum(shares * np.log(shares))))
     low = P.copy()
-    low[0, 0] = np.outer(np.ones(4), low[0, 0, 0])                                                   # rank 1 beside rank 4
+    low[0, 0] = np.outer(np.ones(4), low[0, 0, 0])  # rank 1 beside rank 4
     assert measure_attention(low, np.ones((4, 4), bool))["attention_rank"][0] == 2.5
 
 
@@ -277,12 +337,17 @@ def test_entropy_of_a_causal_model_is_over_what_can_be_seen():
 
 def test_planted_groups_are_found_at_the_stated_cosine():
     directions = np.eye(6)[:3]
-    x = np.repeat(directions, [4, 3, 2], axis=0) * np.linspace(1, 5, 9)[:, None]      # three groups, whatever the norms
+    x = (
+        np.repeat(directions, [4, 3, 2], axis=0) * np.linspace(1, 5, 9)[:, None]
+    )  # three groups, whatever the norms
     found = measure_tokens(x[None], 0.9)
     assert found["clusters"][0] == 3 and found["label"][0].tolist() == [0] * 4 + [1] * 3 + [2] * 2
     angle = np.deg2rad(30)
-    pair = np.array([[[1.0, 0.0], [np.cos(angle), np.sin(angle)]]])                  # cosine 0.866
-    assert measure_tokens(pair, 0.87)["clusters"][0] == 2 and measure_tokens(pair, 0.86)["clusters"][0] == 1
+    pair = np.array([[[1.0, 0.0], [np.cos(angle), np.sin(angle)]]])  # cosine 0.866
+    assert (
+        measure_tokens(pair, 0.87)["clusters"][0] == 2
+        and measure_tokens(pair, 0.86)["clusters"][0] == 1
+    )
 
 
 def test_overflow_is_nan_and_not_a_number():
@@ -291,11 +356,18 @@ def test_overflow_is_nan_and_not_a_number():
     model = made("bert")
     layer = model.parts.layers[0]
     part = layer.feedforward
-    loud = layer.change(inner=np.asarray(part.inner, float) * 1e200, outer=np.asarray(part.outer, float) * 1e200)
+    loud = layer.change(
+        inner=np.asarray(part.inner, float) * 1e200, outer=np.asarray(part.outer, float) * 1e200
+    )
     broken = replace(model, parts=replace(model.parts, layers=(loud, *model.parts.layers[1:])))
     data = al.models.sentence(broken, ids=IDS, only=["no_norm"])
     last = data.sel(variant="no_norm").isel(step=model.config.layers)
-    assert np.isnan(last["x"]).all() and np.isnan(last["cosine"]) and np.isnan(last["clusters"]) and np.isnan(last["distance"])
+    assert (
+        np.isnan(last["x"]).all()
+        and np.isnan(last["cosine"])
+        and np.isnan(last["clusters"])
+        and np.isnan(last["distance"])
+    )
 
 
 def test_labels_and_leaders_are_named(both):
@@ -320,7 +392,9 @@ def test_bad_sentences_are_refused_with_a_sentence():
         al.models.sentence(model, "a text")
     with pytest.raises(ValueError, match="at least two tokens"):
         al.models.sentence(model, ids=[1])
-    with pytest.raises(ValueError, match=f"places for {model.config.length} tokens, got {model.config.length + 1}"):
+    with pytest.raises(
+        ValueError, match=f"places for {model.config.length} tokens, got {model.config.length + 1}"
+    ):
         al.models.sentence(model, ids=[1] * (model.config.length + 1))
     with pytest.raises(ValueError, match="Token ids must be 0 to"):
         al.models.sentence(model, ids=[1, 10**6])
@@ -347,8 +421,14 @@ def test_special_tokens_can_be_left_out_and_are_recorded(reader):
     plain = read_tokens(reader, "The cat sat", special=False)
     assert plain.words == ("the", "cat", "sat") and not plain.is_special.any()
     data = al.models.sentence(reader, "The cat sat", special=False, only=["real"])
-    assert data.attrs["special"] == 0 and data.sizes["token"] == 3 and data.attrs["text"] == "The cat sat"
-    assert al.models.sentence(reader, "The cat sat", only=["real"])["is_special"].values.tolist() == [1, 0, 0, 0, 1]
+    assert (
+        data.attrs["special"] == 0
+        and data.sizes["token"] == 3
+        and data.attrs["text"] == "The cat sat"
+    )
+    assert al.models.sentence(reader, "The cat sat", only=["real"])[
+        "is_special"
+    ].values.tolist() == [1, 0, 0, 0, 1]
 
 
 def test_a_text_that_says_cls_itself_is_not_special(reader):

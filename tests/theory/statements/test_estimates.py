@@ -1,4 +1,6 @@
-"""field_bounds, reversible, stability: their constants against finite differences, planted faults, and what they cannot see."""
+"""field_bounds, reversible, stability: their constants against finite differences, planted faults,
+and what they cannot see.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,13 @@ def changed(run, change):
     """The run with its tokens x changed by hand; it still claims to be as accurate."""
     x = np.array(run.x)
     change(x)
-    return dataclasses.replace(run, states=x, frame="x", basis=None, growth=None, turn=None, log_scale=np.zeros(len(x)))
+    return dataclasses.replace(
+        run, states=x, frame="x", basis=None, growth=None, turn=None, log_scale=np.zeros(len(x))
+    )
 
 
-# the constants ------------------------------------------------------------------------------------------------------------
+# the constants
+# --------------------------------------------------------------------------------------------------
 
 
 def jacobian(weights, x, **options):
@@ -46,7 +51,9 @@ def jacobian(weights, x, **options):
         for c in range(d):
             h = np.zeros_like(x)
             h[m, c] = 1e-6
-            plus, minus = (al.velocity(weights, y, method="reference", **options) for y in (x + h, x - h))
+            plus, minus = (
+                al.velocity(weights, y, method="reference", **options) for y in (x + h, x - h)
+            )
             J[:, :, m, c] = (plus - minus) / 2e-6
     return J
 
@@ -55,10 +62,16 @@ def jacobian(weights, x, **options):
 def test_the_sensitivity_bounds_the_jacobian_and_is_bounded_by_the_radius(seed):
     rng = np.random.default_rng(seed)
     heads, mask, beta = 1 + seed % 2, ("full", "causal")[seed % 3 == 0], (1.0, -0.7)[seed % 4 == 1]
-    weights = al.Weights(Q=rng.normal(size=(heads, 2, 3)), K=rng.normal(size=(heads, 2, 3)), V=rng.normal(size=(heads, 3, 3)))
+    weights = al.Weights(
+        Q=rng.normal(size=(heads, 2, 3)),
+        K=rng.normal(size=(heads, 2, 3)),
+        V=rng.normal(size=(heads, 3, 3)),
+    )
     x = rng.normal(size=(5, 3))
     J = jacobian(weights, x, mask=mask, beta=beta)
-    rows = max(sum(np.linalg.norm(J[i, :, m], 2) for m in range(5)) for i in range(5))          # of the norm max_i |x_i|
+    rows = max(
+        sum(np.linalg.norm(J[i, :, m], 2) for m in range(5)) for i in range(5)
+    )  # of the norm max_i |x_i|
     bound = sensitivity(al.Dynamics(weights, mask=mask, beta=beta), x)
     R = np.linalg.norm(x, axis=1).max()
     speed, slope = norms(al.Dynamics(weights, beta=beta))
@@ -67,14 +80,20 @@ def test_the_sensitivity_bounds_the_jacobian_and_is_bounded_by_the_radius(seed):
 
 
 def test_the_sensitivity_is_sharp_where_attention_is_uniform():
-    """beta = 0: every token moves with V times the mean, whose Jacobian in the largest token is |V|."""
+    """beta = 0: every token moves with V times the mean, whose Jacobian in the largest token is
+    |V|.
+    """
     weights = al.Weights(V=V)
-    assert sensitivity(al.Dynamics(weights, beta=0.0), np.ones((4, 2))) == pytest.approx(np.linalg.norm(V, 2))
+    assert sensitivity(al.Dynamics(weights, beta=0.0), np.ones((4, 2))) == pytest.approx(
+        np.linalg.norm(V, 2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_field_and_its_x_jacobian_obey_their_bounds_everywhere(seed):
-    """X[mu](x) at any x: a token of no weight would move like that. Here as one more row of attention, by hand."""
+    """X[mu](x) at any x: a token of no weight would move like that. Here as one more row of
+    attention, by hand.
+    """
     rng = np.random.default_rng(seed)
     M, W, tokens = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=(6, 3))
     weights = al.Weights(Q=np.eye(3), K=M, V=W)
@@ -89,23 +108,29 @@ def test_the_field_and_its_x_jacobian_obey_their_bounds_everywhere(seed):
     for x in (0.1 * rng.normal(size=3), rng.normal(size=3), 10.0 * rng.normal(size=3)):
         J = np.array([(field(x + h) - field(x - h)) / 2e-5 for h in 1e-5 * np.eye(3)]).T
         assert np.linalg.norm(field(x)) <= speed * R
-        assert np.linalg.norm(J, 2) <= 0.5 * slope * R**2 + 1e-7                    # the factor 2 is not needed
+        assert np.linalg.norm(J, 2) <= 0.5 * slope * R**2 + 1e-7  # the factor 2 is not needed
 
 
 def test_an_exponent_is_the_integral_and_a_jump_is_not_resolved():
     run = made(t_end=1.0, saves=201)
     rates = [sensitivity(run.dynamics, x) for x in run.x]
-    assert exponent(run.dynamics, run.times, run.x) == pytest.approx(np.trapezoid(rates, run.times), rel=0.02)
+    assert exponent(run.dynamics, run.times, run.x) == pytest.approx(
+        np.trapezoid(rates, run.times), rel=0.02
+    )
     assert exponent(run.dynamics, run.times, run.x) >= np.trapezoid(rates, run.times)
     assert np.isnan(exponent(run.dynamics, run.times[:2], np.array([run.x[0], 3.0 * run.x[-1]])))
 
 
-# planted faults -----------------------------------------------------------------------------------------------------------
+# planted faults
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [{}, {"V": np.eye(2)}, {"V": -np.eye(2)}, {"beta": -1.0}, {"V": [[0.0, 1.0], [-1.0, 0.2]]}],
-                         ids=["good triple", "V = I", "V = -I", "beta < 0", "rotation"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"V": np.eye(2)}, {"V": -np.eye(2)}, {"beta": -1.0}, {"V": [[0.0, 1.0], [-1.0, 0.2]]}],
+    ids=["good triple", "V = I", "V = -I", "beta < 0", "rotation"],
+)
 def test_true_runs_support_it(name, options):
     assert verdict(made(**options), name).outcome is Outcome.SUPPORTED
 
@@ -137,7 +162,9 @@ def test_tokens_that_merge_break_the_bound_of_the_jacobian_alone():
     assert verdict(run, "field_bounds").outcome is Outcome.SUPPORTED
     found = verdict(changed(run, merge), "field_bounds")
     assert found.outcome is Outcome.CONTRADICTED
-    assert found.details["largest_slope_over_bound"] > 1.0 > found.details["largest_speed_over_bound"]
+    assert (
+        found.details["largest_slope_over_bound"] > 1.0 > found.details["largest_speed_over_bound"]
+    )
 
 
 @pytest.mark.parametrize("name", ["reversible", "stability"])
@@ -161,7 +188,9 @@ def test_a_departure_below_the_error_is_not_called_one():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_single_time_decides_nothing(name):
     run = made()
-    one = dataclasses.replace(run, times=run.times[:1], states=run.states[:1], log_scale=run.log_scale[:1])
+    one = dataclasses.replace(
+        run, times=run.times[:1], states=run.states[:1], log_scale=run.log_scale[:1]
+    )
     assert verdict(one, name).unmet == "a run with at least two saved times would decide"
 
 
@@ -178,7 +207,13 @@ def test_extreme_runs_are_judged_without_warnings(name):
     assert verdict(still, name).outcome is Outcome.SUPPORTED
     alone = al.simulate(al.Weights(V=V), [[1.0, 2.0]], t_end=1.0, measure_error=True)
     assert verdict(alone, name).outcome is Outcome.SUPPORTED
-    huge = al.simulate(al.Weights(V=30.0 * np.eye(2)), [[1.0, 0.2], [-1.0, 0.1]], t_end=40.0, measure_error=True, throw=False)
+    huge = al.simulate(
+        al.Weights(V=30.0 * np.eye(2)),
+        [[1.0, 0.2], [-1.0, 0.1]],
+        t_end=40.0,
+        measure_error=True,
+        throw=False,
+    )
     measured = theorems[name].measure(Evidence(huge))
     assert not measured.value - measured.bound > measured.error
     zero = al.simulate(al.Weights(V=V), np.zeros((3, 2)), t_end=1.0, measure_error=True)
@@ -187,6 +222,6 @@ def test_extreme_runs_are_judged_without_warnings(name):
 
 def test_details_hold_the_rates():
     found = verdict(made(V=np.eye(2), t_end=4.0), "stability")
-    assert found.details["smallest_rate"] >= 1.0 - 1e-9                               # |V| at least
+    assert found.details["smallest_rate"] >= 1.0 - 1e-9  # |V| at least
     evidence = Evidence(made())
     assert evidence.error < 1e-7

@@ -1,8 +1,10 @@
-"""Make groups.json: small attention systems whose tokens end in groups that rotate or slide, followed in extended precision.
+"""Make groups.json: small attention systems whose tokens end in groups that rotate or slide,
+followed in extended precision.
 
-A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor
-integrator of make_limits.py takes the tokens with fifty digits and more until they are e^34 times larger, and the parts of
-z = e^{-tV} x in F are written down at some late times. Whatever is certified must agree with them up to its horizon.
+A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow
+itself: the Taylor integrator of make_limits.py takes the tokens with fifty digits and more until
+they are e^34 times larger, and the parts of z = e^{-tV} x in F are written down at some late times.
+Whatever is certified must agree with them up to its horizon.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
 
@@ -25,7 +27,17 @@ DIGITS, KNOWN = 50, 32
 LOGS = (14.0, 20.0, 28.5, 34.0)
 """log max|x| from which on tokens are written down."""
 
-FAMILIES = ("pair", "pair and others", "strong", "non-normal", "mask", "two sides", "many", "thin", "thin on two sides")
+FAMILIES = (
+    "pair",
+    "pair and others",
+    "strong",
+    "non-normal",
+    "mask",
+    "two sides",
+    "many",
+    "thin",
+    "thin on two sides",
+)
 COUNTS = {"many": 2}
 
 
@@ -52,11 +64,21 @@ def draw(family, k):
     if family.startswith("thin"):
         return draw_thin(rng, k, family == "thin on two sides")
     d = {"pair": 2, "strong": 3, "mask": 2}.get(family, 3)
-    n = 30 if family == "many" else int(rng.integers(2, 13)) if k % 6 == 5 else int(rng.integers(2, 5))
+    n = (
+        30
+        if family == "many"
+        else int(rng.integers(2, 13))
+        if k % 6 == 5
+        else int(rng.integers(2, 5))
+    )
     a = rng.uniform(0.4, 1.2)
     b = a * rng.choice([0.1, 0.3, 0.6, 1.5])
     pair = np.array([[a, b], [-b, a]])
-    block = np.diag(np.append(np.zeros(2), rng.uniform(-1.0, 0.8, d - 2) * a)) if d > 2 else np.zeros((2, 2))
+    block = (
+        np.diag(np.append(np.zeros(2), rng.uniform(-1.0, 0.8, d - 2) * a))
+        if d > 2
+        else np.zeros((2, 2))
+    )
     if family in ("pair", "pair and others", "mask", "many", "two sides"):
         block[:2, :2] = pair
     elif family == "strong":
@@ -65,31 +87,44 @@ def draw(family, k):
         block = np.diag(a * np.append(1.0, rng.uniform(-0.9, 0.9, d - 1)))
     Q, K = scores(rng, k, d)
     x0 = start(rng, n, d)
-    if k % 2:                                               # together from the start: one group
+    if k % 2:  # together from the start: one group
         x0 = x0 / 8.0 + x0[0]
     V = block if family in ("pair", "two sides") and k % 2 else oblique(rng, block)
-    if family == "two sides":                               # far apart: two groups, if any
+    if family == "two sides":  # far apart: two groups, if any
         x0 = x0 / 4.0 + np.where(np.arange(n) % 2, 4.0, -4.0)[:, None]
     return pack(V, grid(x0, 2.0**-20), Q=Q, K=K, mask=family == "mask")
 
 
 def draw_thin(rng, k, on_two_sides):
-    """V = B C of rank 2 or 3 in one or two dimensions more, as a head has it: pairs, real and strongly negative rates.
+    """V = B C of rank 2 or 3 in one or two dimensions more, as a head has it: pairs, real and
+    strongly negative rates.
 
     B and C have few bits, so their product is exact in double precision.
     """
     r = 2 + k % 2
     d = r + 1 + k // 2 % 2
     while True:
-        B, C = grid(rng.uniform(-1.2, 1.2, (d, r)), 2.0**-6), grid(rng.uniform(-1.2, 1.2, (r, d)), 2.0**-6)
+        B, C = (
+            grid(rng.uniform(-1.2, 1.2, (d, r)), 2.0**-6),
+            grid(rng.uniform(-1.2, 1.2, (r, d)), 2.0**-6),
+        )
         rates, vectors = np.linalg.eig(C @ B)
         lead = rates[rates.real.argmax()]
-        is_wanted = (lead.imag != 0.0) if k % 3 == 0 else (lead.imag == 0.0 and (k % 3 == 1) == (-rates.real.min() > lead.real))
-        if 0.4 < lead.real < 1.3 and np.abs(rates).min() > 0.05 and np.linalg.cond(vectors) < 20 and (is_wanted or r == 2):
+        is_wanted = (
+            (lead.imag != 0.0)
+            if k % 3 == 0
+            else (lead.imag == 0.0 and (k % 3 == 1) == (-rates.real.min() > lead.real))
+        )
+        if (
+            0.4 < lead.real < 1.3
+            and np.abs(rates).min() > 0.05
+            and np.linalg.cond(vectors) < 20
+            and (is_wanted or r == 2)
+        ):
             break
     n = int(rng.integers(6, 13)) if k % 4 == 3 else int(rng.integers(3, 6))
     x0 = start(rng, n, d) / 2.0
-    if on_two_sides:                                        # along the leading direction
+    if on_two_sides:  # along the leading direction
         side = (B @ vectors[:, rates.real.argmax()]).real
         x0 = x0 / 4.0 + np.where(np.arange(n) % 2, 2.0, -2.0)[:, None] * side / np.linalg.norm(side)
     Q, K = scores(rng, k, d)
@@ -143,14 +178,27 @@ def main():
     for k in range(options.first, options.count):
         for family in [options.family] if options.family else FAMILIES:
             name = f"{family}-{k:03d}"
-            if name in known or k >= COUNTS.get(family, options.count) or time.time() - begin > options.seconds:
+            if (
+                name in known
+                or k >= COUNTS.get(family, options.count)
+                or time.time() - begin > options.seconds
+            ):
                 continue
             record = draw(family, k)
             found = follow(record)
             one = {"name": name, **record, **found}
-            file["systems" if found["at"] else "open"].append(one if found["at"] else {"name": name, **found})
+            file["systems" if found["at"] else "open"].append(
+                one if found["at"] else {"name": name, **found}
+            )
             times = [round(at["t"], 2) for at in found["at"]]
-            print(name, len(record["x0"]), times, round(found["log_size"], 1), found["cpu"], flush=True)
+            print(
+                name,
+                len(record["x0"]),
+                times,
+                round(found["log_size"], 1),
+                found["cpu"],
+                flush=True,
+            )
             with open(options.out + ".part", "w") as handle:
                 json.dump(file, handle)
             os.replace(options.out + ".part", options.out)

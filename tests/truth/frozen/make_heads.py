@@ -1,15 +1,19 @@
-"""Make heads.json: small systems with several heads, V_h = v_h I, and their true limits, in extended precision.
+"""Make heads.json: small systems with several heads, V_h = v_h I, and their true limits, in
+extended precision.
 
-As make_limits.py, from which it takes FLINT's vectors and the search for zeros by subdivision; nothing of attnlab.
+As make_limits.py, from which it takes FLINT's vectors and the search for zeros by subdivision;
+nothing of attnlab.
 
     dx_i/dt = sum_h v_h sum_j P^h_ij x_j,    P^h_ij = softmax_j(x_i^T M_h x_j),    v_h > 0
 
-1.  Taylor series of the softmax flow, one row for each head and token. Every weight that is left out is watched by the
-    Taylor polynomial of its gap.
-2.  When all rows are Boolean, and all tokens that lead somebody have the leaders of their own leaders, the frozen flow is
-    x_i(s) = Y_i e^{vs} + s K_i + D_i. Each gap is a sum of six terms c s^p e^{sigma s}, with balls as coefficients. It is proved
-    to stay above a growing margin: beyond some s* because its leading term dominates, on [0, s*] by subdivision.
-3.  Every answer is then followed: the softmax flow goes on until tokens are e^12 times larger, and leaders and limits must stay.
+1. Taylor series of the softmax flow, one row for each head and token. Every weight that is left out
+    is watched by the Taylor polynomial of its gap.
+2. When all rows are Boolean, and all tokens that lead somebody have the leaders of their own
+    leaders, the frozen flow is x_i(s) = Y_i e^{vs} + s K_i + D_i. Each gap is a sum of six terms c
+    s^p e^{sigma s}, with balls as coefficients. It is proved to stay above a growing margin: beyond
+    some s* because its leading term dominates, on [0, s*] by subdivision.
+3. Every answer is then followed: the softmax flow goes on until tokens are e^12 times larger, and
+    leaders and limits must stay.
 
     python make_heads.py --out heads.json          all families, resumes where it stopped
     python make_heads.py --selftest
@@ -77,7 +81,12 @@ class Flow:
     """One trajectory. The variable of a series is (t - t_now) / guess."""
 
     def __init__(self, system, digits, order_factor=1.15, slack=0):
-        self.system, self.digits, self.order_factor, self.slack = system, digits, order_factor, slack
+        self.system, self.digits, self.order_factor, self.slack = (
+            system,
+            digits,
+            order_factor,
+            slack,
+        )
         self.prec = int(digits * math.log2(10)) + 64
         ctx.prec = self.prec
         self.order = int(order_factor * digits)
@@ -133,20 +142,42 @@ class Flow:
             for b in range(d):
                 _set(self.r[b].at(n - 1 - j), self.x[j].at(b))
                 for h in range(self.H):
-                    _dot(self.w[h, j].at(d - 1 - b), None, 0, self.M[h].at(b * d), 1, self.x[j].at(0), 1, d, prec)
+                    _dot(
+                        self.w[h, j].at(d - 1 - b),
+                        None,
+                        0,
+                        self.M[h].at(b * d),
+                        1,
+                        self.x[j].at(0),
+                        1,
+                        d,
+                        prec,
+                    )
         old, self.leader, self.gap = self.leader, {}, {}
         self.size = max(abs(self.x[i].double(a)) for i in range(n) for a in range(d))
         for h, i in self.rows:
             best = 0
             for j in range(n):
-                _dot(self.g[h, i, j].at(0), None, 0, self.x[i].at(0), 1, self.w[h, j].at(d - 1), -1, d, prec)
+                _dot(
+                    self.g[h, i, j].at(0),
+                    None,
+                    0,
+                    self.x[i].at(0),
+                    1,
+                    self.w[h, j].at(d - 1),
+                    -1,
+                    d,
+                    prec,
+                )
                 _sub(self.tmp.at(0), self.g[h, i, j].at(0), self.g[h, i, best].at(0), prec, NEAREST)
                 if self.tmp.double(0) > 0:
                     best = j
             self.leader[h, i] = best
             _set(self.s[h, i].at(0), self.g[h, i, best].at(0))
             for j in range(n):
-                _sub(self.g[h, i, j].at(0), self.g[h, i, j].at(0), self.s[h, i].at(0), prec, NEAREST)
+                _sub(
+                    self.g[h, i, j].at(0), self.g[h, i, j].at(0), self.s[h, i].at(0), prec, NEAREST
+                )
                 if j != best:
                     self.gap[h, i, j] = -self.g[h, i, j].double(0)
         if old and math.log(self.size) > 8:
@@ -155,14 +186,29 @@ class Flow:
     def series(self):
         """All Taylor coefficients at the present point."""
         n, d, prec, N, S = self.n, self.d, self.prec, self.order, SIZE
-        x, r, w, g, dg, s, e, z, u = self.x, self.r, self.w, self.g, self.dg, self.s, self.e, self.z, self.u
+        x, r, w, g, dg, s, e, z, u = (
+            self.x,
+            self.r,
+            self.w,
+            self.g,
+            self.dg,
+            self.s,
+            self.e,
+            self.z,
+            self.u,
+        )
         number, inverse, leader, tmp = self.number, self.inverse, self.leader, self.tmp.base
         guess = arb(self.guess)
         speed = Vector(self.H)
         for h in range(self.H):
             speed.put(h, arb(self.system.v[h]) * guess)
         self.active = {
-            (h, i): [j for j in range(n) if j != leader[h, i] and self.gap[h, i, j] < 1.3 * self.threshold] for h, i in self.rows
+            (h, i): [
+                j
+                for j in range(n)
+                if j != leader[h, i] and self.gap[h, i, j] < 1.3 * self.threshold
+            ]
+            for h, i in self.rows
         }
         nil, ratio = Vector(1), {row: Vector(1) for row in self.rows}
         for row in self.rows:
@@ -180,7 +226,7 @@ class Flow:
             z[row].put(0, total)
             ratio[row].put(0, (1 / total).mid())
         soft = [row for row in self.rows if self.active[row]]
-        view = {row: (u[row] if self.active[row] else x[leader[row]]) for row in self.rows}
+        view = {row: u[row] if self.active[row] else x[leader[row]] for row in self.rows}
         pairs = [(h, i, j) for h, i in self.rows for j in range(n) if j != leader[h, i]]
         hot = [(h, i, j) for h, i, j in pairs if j in self.active[h, i]]
         seen = Vector(self.H)
@@ -191,7 +237,17 @@ class Flow:
                     _dot(s[h, i].base + S * k, None, 0, x[i].base, 1, b, -1, (k + 1) * d, prec)
                 for h, i, j in hot if k >= CHECK_ORDER else pairs:
                     b = w[h, j].base + S * (k * d + d - 1)
-                    _dot(g[h, i, j].base + S * k, s[h, i].base + S * k, 1, x[i].base, 1, b, -1, (k + 1) * d, prec)
+                    _dot(
+                        g[h, i, j].base + S * k,
+                        s[h, i].base + S * k,
+                        1,
+                        x[i].base,
+                        1,
+                        b,
+                        -1,
+                        (k + 1) * d,
+                        prec,
+                    )
             for row in soft:
                 base = e[row].base
                 if k > 0:
@@ -200,12 +256,42 @@ class Flow:
                         _mul(of + S * k, g[(*row, j)].base + S * k, number.base + S * k, prec)
                         _dot(tmp, None, 1, of + S, 1, base + S * ((k - 1) * n + j), -n, k, prec)
                         _mul(base + S * (k * n + j), tmp, inverse.base + S * k, prec)
-                    _dot(z[row].base + S * k, None, 0, base + S * (k * n), 1, self.one.base, 0, n, prec)
+                    _dot(
+                        z[row].base + S * k,
+                        None,
+                        0,
+                        base + S * (k * n),
+                        1,
+                        self.one.base,
+                        0,
+                        n,
+                        prec,
+                    )
                 for a in range(d):
                     at = u[row].base + S * (k * d + a)
-                    _dot(tmp, None, 0, base, 1, r[a].base + S * (k * n + n - 1), -1, (k + 1) * n, prec)
+                    _dot(
+                        tmp,
+                        None,
+                        0,
+                        base,
+                        1,
+                        r[a].base + S * (k * n + n - 1),
+                        -1,
+                        (k + 1) * n,
+                        prec,
+                    )
                     if k > 0:
-                        _dot(tmp, tmp, 1, z[row].base + S, 1, u[row].base + S * ((k - 1) * d + a), -d, k, prec)
+                        _dot(
+                            tmp,
+                            tmp,
+                            1,
+                            z[row].base + S,
+                            1,
+                            u[row].base + S * ((k - 1) * d + a),
+                            -d,
+                            k,
+                            prec,
+                        )
                     _mul(at, tmp, ratio[row].base, prec)
             for i in range(n):
                 for a in range(d):
@@ -218,12 +304,24 @@ class Flow:
                 new = x[i].base + S * (k + 1) * d
                 for h in range(self.H):
                     for b in range(d):
-                        _dot(w[h, i].base + S * ((k + 1) * d + d - 1 - b), None, 0, self.M[h].base + S * b * d, 1, new, 1, d, prec)
+                        _dot(
+                            w[h, i].base + S * ((k + 1) * d + d - 1 - b),
+                            None,
+                            0,
+                            self.M[h].base + S * b * d,
+                            1,
+                            new,
+                            1,
+                            d,
+                            prec,
+                        )
         self.inactive = [pair for pair in pairs if pair[2] not in self.active[pair[:2]]]
         self.fastest = max((abs(g[pair].double(1)) for pair in hot), default=0.0)
 
     def step_ratio(self):
-        """log of the step, in units of the guess: by the last coefficients, and |slope of an exponent| h <= 0.4 order."""
+        """log of the step, in units of the guess: by the last coefficients, and |slope of an
+        exponent| h <= 0.4 order.
+        """
         best = math.log(0.4 * self.order / self.fastest) if self.fastest > 0 else math.inf
         for k in (self.order - 1, self.order):
             top = max(_bits(v.at(k * self.d + a)) for v in self.x for a in range(self.d))
@@ -237,7 +335,12 @@ class Flow:
             return log_ratio
         K = np.arange(CHECK_ORDER)
         first = np.array([self.gap[pair] for pair in self.inactive])
-        c = np.array([[1.0, *(self.g[pair].double(k) / self.gap[pair] for k in range(1, CHECK_ORDER))] for pair in self.inactive])
+        c = np.array(
+            [
+                [1.0, *(self.g[pair].double(k) / self.gap[pair] for k in range(1, CHECK_ORDER))]
+                for pair in self.inactive
+            ]
+        )
         if not np.all(np.isfinite(c)):
             return None
         floor = np.maximum(self.threshold / first, 1e-6)
@@ -270,7 +373,17 @@ class Flow:
         new = []
         for i in range(self.n):
             for a in range(self.d):
-                _dot(self.tmp.at(1), None, 0, self.x[i].at(a), self.d, self.h.at(0), 1, self.order + 1, self.prec)
+                _dot(
+                    self.tmp.at(1),
+                    None,
+                    0,
+                    self.x[i].at(a),
+                    self.d,
+                    self.h.at(0),
+                    1,
+                    self.order + 1,
+                    self.prec,
+                )
                 new.append(self.tmp.get(1))
         for q, value in enumerate(new):
             self.x[q // self.d].put(q % self.d, value)
@@ -293,7 +406,9 @@ class Flow:
 
 
 class PolynomialSum(ExponentialSum):
-    """f(s) = sum c s^p e^{m v s / 2}, terms (c, p, m), c real balls; m in 0, 1, 2, 4. Subdivision is inherited."""
+    """f(s) = sum c s^p e^{m v s / 2}, terms (c, p, m), c real balls; m in 0, 1, 2, 4. Subdivision
+    is inherited.
+    """
 
     def __init__(self, terms, v):
         self.terms = [(c, p, m) for c, p, m in terms if not c.is_zero()]
@@ -313,13 +428,25 @@ class PolynomialSum(ExponentialSum):
         for _ in range(60):
             # each ratio s^{p - p0} e^{-(m0 - m) v s / 2} falls beyond (p - p0) / rate
             falls = all(p <= p0 or star * (m0 - m) * self.half > p - p0 for _, p, m in rest)
-            if falls and sum((c * star ** (p - p0) * (-(m0 - m) * self.half * star).exp() for c, p, m in rest), arb(0)) < lead / 2:
+            if (
+                falls
+                and sum(
+                    (
+                        c * star ** (p - p0) * (-(m0 - m) * self.half * star).exp()
+                        for c, p, m in rest
+                    ),
+                    arb(0),
+                )
+                < lead / 2
+            ):
                 return self.subdivide(star)
             star *= 2
         return "unknown", None
 
     def value(self, s):
-        return sum((c * s**p * ((m - self.top) * self.half * s).exp() for c, p, m in self.terms), arb(0))
+        return sum(
+            (c * s**p * ((m - self.top) * self.half * s).exp() for c, p, m in self.terms), arb(0)
+        )
 
     def slope(self, s):
         total = arb(0)
@@ -330,7 +457,10 @@ class PolynomialSum(ExponentialSum):
 
 
 def product(u, M, w):
-    return sum((p * q * r for p, row in zip(u, M, strict=True) for q, r in zip(row, w, strict=True)), arb(0))
+    return sum(
+        (p * q * r for p, row in zip(u, M, strict=True) for q, r in zip(row, w, strict=True)),
+        arb(0),
+    )
 
 
 def classes(flow):
@@ -343,7 +473,9 @@ def classes(flow):
 
 
 def parts(system, flow, tuples, radius=True):
-    """(Y, K, D, kind): kind[i] says how much of v goes to which class, so that equal kinds have equal Y."""
+    """(Y, K, D, kind): kind[i] says how much of v goes to which class, so that equal kinds have
+    equal Y.
+    """
     x, n, d = flow.tokens(), flow.n, flow.d
     trust = arb(10) ** -TRUSTED
     v, total = [arb(one) for one in system.v], arb(system.total)
@@ -353,15 +485,35 @@ def parts(system, flow, tuples, radius=True):
 
     X = {}
     for a in {b for one in tuples for b in one}:
-        X[tuples[a]] = [sum((v[h] * x[b][c] for h, b in enumerate(tuples[a])), arb(0)) / total for c in range(d)]
+        X[tuples[a]] = [
+            sum((v[h] * x[b][c] for h, b in enumerate(tuples[a])), arb(0)) / total for c in range(d)
+        ]
     of = [tuple(tuples[b] for b in tuples[i]) for i in range(n)]
-    shares = [{c: sum((system.v[h] for h in range(flow.H) if one[h] == c), fmpq(0)) for c in one} for one in of]
+    shares = [
+        {c: sum((system.v[h] for h in range(flow.H) if one[h] == c), fmpq(0)) for c in one}
+        for one in of
+    ]
     kind = [tuple(sorted((c, (int(w.p), int(w.q))) for c, w in share.items())) for share in shares]
     Y, K, D = [], [], []
     for i in range(n):
-        y = [sum((arb(w) * X[c][a] for c, w in sorted(shares[i].items(), key=lambda item: item[0])), arb(0)) / total for a in range(d)]
-        k = [sum((v[h] * (x[b][a] - X[c][a]) for h, (b, c) in enumerate(zip(tuples[i], of[i], strict=True))), arb(0))
-             for a in range(d)]
+        y = [
+            sum(
+                (arb(w) * X[c][a] for c, w in sorted(shares[i].items(), key=lambda item: item[0])),
+                arb(0),
+            )
+            / total
+            for a in range(d)
+        ]
+        k = [
+            sum(
+                (
+                    v[h] * (x[b][a] - X[c][a])
+                    for h, (b, c) in enumerate(zip(tuples[i], of[i], strict=True))
+                ),
+                arb(0),
+            )
+            for a in range(d)
+        ]
         if tuples[i] in X and of[i] == (tuples[i],) * flow.H:
             k = [arb(0)] * d
         else:
@@ -373,7 +525,9 @@ def parts(system, flow, tuples, radius=True):
 
 
 def frozen_verdict(system, flow, first=None):
-    """As in make_limits.py: a verdict, the place of a crossing, the pair to begin with next time."""
+    """As in make_limits.py: a verdict, the place of a crossing, the pair to begin with next
+    time.
+    """
     tuples = classes(flow)
     margin = 116 + 4 * math.log(1 + flow.size)
     if tuples is None or flow.smallest_gap() < margin:
@@ -434,8 +588,13 @@ def decide(record, cpu_limit=CPU_LIMIT, digits=DIGITS, further=FURTHER, order_fa
             reason = "cpu"
         if reason:
             return {
-                "reason": reason, "t": now, "digits": flow.digits, "smallest_gap": flow.smallest_gap(),
-                "log_size": math.log(flow.size), "late_changes": flow.late_changes, "steps": flow.steps,
+                "reason": reason,
+                "t": now,
+                "digits": flow.digits,
+                "smallest_gap": flow.smallest_gap(),
+                "log_size": math.log(flow.size),
+                "late_changes": flow.late_changes,
+                "steps": flow.steps,
                 "cpu": round(time.process_time() - begin, 2),
             }
         flow = enough_digits(flow)
@@ -456,28 +615,50 @@ def answer(system, flow, begin):
                 break
         else:
             labels.append(len(shown))
-            assert all(any(abs(p - q) > scale * arb(10) ** -15 for p, q in zip(points[g], points[o], strict=True)) for o in shown)
+            assert all(
+                any(
+                    abs(p - q) > scale * arb(10) ** -15
+                    for p, q in zip(points[g], points[o], strict=True)
+                )
+                for o in shown
+            )
             shown.append(g)
     return {
-        "leaders": [[system.first[flow.leader[h, g]] for g in system.member] for h in range(flow.H)],
+        "leaders": [
+            [system.first[flow.leader[h, g]] for g in system.member] for h in range(flow.H)
+        ],
         "labels": labels,
         "classes": len({tuples[a] for one in tuples for a in one}),
         "points": [[text(v, scale) for v in points[g]] for g in system.member],
-        "t0": float(arb(flow.t)), "log_size": math.log(flow.size), "late_changes": flow.late_changes, "steps": flow.steps,
-        "smallest_gap": flow.smallest_gap(), "digits": flow.digits, "cpu": round(time.process_time() - begin, 2),
+        "t0": float(arb(flow.t)),
+        "log_size": math.log(flow.size),
+        "late_changes": flow.late_changes,
+        "steps": flow.steps,
+        "smallest_gap": flow.smallest_gap(),
+        "digits": flow.digits,
+        "cpu": round(time.process_time() - begin, 2),
     }
 
 
 def follow(system, flow, found, further):
     """Integrate on, and compare."""
-    end, leaders, changed, before = math.log(flow.size) + further, dict(flow.leader), False, flow.steps
+    end, leaders, changed, before = (
+        math.log(flow.size) + further,
+        dict(flow.leader),
+        False,
+        flow.steps,
+    )
     while math.log(flow.size) < end and flow.steps < before + 150:
         flow = enough_digits(flow)
         flow.step()
         changed = changed or flow.leader != leaders
     unwound = (-arb(system.total) * arb(flow.t)).exp()
     there = [[float(arb(v)) for v in row] for row in found["points"]]
-    apart = max(abs(float(unwound * c) - there[i][a]) for i, g in enumerate(system.member) for a, c in enumerate(flow.tokens()[g]))
+    apart = max(
+        abs(float(unwound * c) - there[i][a])
+        for i, g in enumerate(system.member)
+        for a, c in enumerate(flow.tokens()[g])
+    )
     found["beyond"] = {"t": float(arb(flow.t)), "changed": changed, "apart": apart}
     return found
 
@@ -488,7 +669,11 @@ def follow(system, flow, found, further):
 
 
 def pack(M, v, x0):
-    return {"M": np.asarray(M, float).tolist(), "v": np.asarray(v, float).tolist(), "x0": np.asarray(x0, float).tolist()}
+    return {
+        "M": np.asarray(M, float).tolist(),
+        "v": np.asarray(v, float).tolist(),
+        "x0": np.asarray(x0, float).tolist(),
+    }
 
 
 def _spd(rng, H, d):
@@ -516,7 +701,9 @@ def f_unequal(rng, k):
 
 
 def f_late(rng, k):
-    """One head with nearly all of the value: the map has eigenvalues just below v, and leaders change late."""
+    """One head with nearly all of the value: the map has eigenvalues just below v, and leaders
+    change late.
+    """
     d, n = 2 + k % 2, int(rng.integers(6, 11))
     M = _spd(rng, 2, d) if k % 2 else [np.eye(d), *_spd(rng, 1, d)]
     return pack(M, [1.0, [0.05, 0.1, 0.2][k % 3]], start(rng, n, d))
@@ -542,10 +729,16 @@ def f_duplicates(rng, k):
 
 
 def f_nearly_one(rng, k):
-    """Scores of the second head differ little from those of the first: near ties between the heads' leaders."""
+    """Scores of the second head differ little from those of the first: near ties between the heads'
+    leaders.
+    """
     d, n = 2, int(rng.integers(5, 10))
     one = _spd(rng, 1, d)[0]
-    return pack([one, one + grid(rng.uniform(-1, 1, (d, d)), 2.0**-12) * [0.1, 0.01, 0.001][k % 3]], [1.0, 1.0], start(rng, n, d))
+    return pack(
+        [one, one + grid(rng.uniform(-1, 1, (d, d)), 2.0**-12) * [0.1, 0.01, 0.001][k % 3]],
+        [1.0, 1.0],
+        start(rng, n, d),
+    )
 
 
 def f_thirty(rng, k):
@@ -582,19 +775,38 @@ def save(path, data):
     for part in ("systems", "open"):
         data[part].sort(key=lambda r: (order[r["family"]], r["name"]))
     data["description"] = (
-        "Systems dx_i/dt = sum_h v_h sum_j P^h_ij x_j, P^h = softmax(x_i^T M_h x_j), and their limits z_i(inf), "
-        "z = exp(-vt) x, v = sum v_h. Made by make_heads.py; see README.md."
+        "Systems dx_i/dt = sum_h v_h sum_j P^h_ij x_j, P^h = softmax(x_i^T M_h x_j), and their"
+        " limits z_i(inf), z = exp(-vt) x, v = sum v_h. Made by make_heads.py; see README.md."
     )
     data["families"] = {
-        family: {"what": what, **{part: sum(r["family"] == family for r in data[part]) for part in ("systems", "open")}}
+        family: {
+            "what": what,
+            **{
+                part: sum(r["family"] == family for r in data[part]) for part in ("systems", "open")
+            },
+        }
         for family, (_, _, what) in FAMILIES.items()
     }
-    data["versions"] = {"python": sys.version.split()[0], "numpy": np.__version__, "python-flint": flint.__version__}
-    data["settings"] = {"cpu_limit": CPU_LIMIT, "digits": DIGITS, "known": KNOWN, "trusted": TRUSTED, "followed": FURTHER}
+    data["versions"] = {
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "python-flint": flint.__version__,
+    }
+    data["settings"] = {
+        "cpu_limit": CPU_LIMIT,
+        "digits": DIGITS,
+        "known": KNOWN,
+        "trusted": TRUSTED,
+        "followed": FURTHER,
+    }
     lines = ["{"]
     for key in ("description", "versions", "settings", "families", "systems", "open"):
         value = data[key]
-        body = "[\n" + ",\n".join("  " + json.dumps(r) for r in value) + "\n]" if isinstance(value, list) else json.dumps(value)
+        body = (
+            "[\n" + ",\n".join("  " + json.dumps(r) for r in value) + "\n]"
+            if isinstance(value, list)
+            else json.dumps(value)
+        )
         lines.append(f"{json.dumps(key)}: {body},")
     lines[-1] = lines[-1].rstrip(",")
     lines.append("}\n")
@@ -616,7 +828,17 @@ def build(args):
             data["systems" if "points" in found else "open"].append({**record, **found})
             save(args.out, data)
             shown = {q: v for q, v in found.items() if q not in ("points", "leaders")}
-            print(record["name"], "H", len(record["v"]), "n", len(record["x0"]), "d", len(record["x0"][0]), shown, flush=True)
+            print(
+                record["name"],
+                "H",
+                len(record["v"]),
+                "n",
+                len(record["x0"]),
+                "d",
+                len(record["x0"][0]),
+                shown,
+                flush=True,
+            )
 
 
 def selftest():
@@ -629,8 +851,17 @@ def selftest():
     M = grid(B.T @ B, 2.0**-16)
     two = decide(pack([M, M], [0.75, 0.5], x0))
     one = make_limits.decide(make_limits.pack(1.25 * np.eye(2), x0, K=M))
-    apart = max(abs(float(p) - float(q)) for a, b in zip(two["points"], one["points"], strict=True) for p, q in zip(a, b, strict=True))
-    print("two equal heads and one", two["labels"] == one["labels"], two["leaders"][0] == one["leaders"], apart)
+    apart = max(
+        abs(float(p) - float(q))
+        for a, b in zip(two["points"], one["points"], strict=True)
+        for p, q in zip(a, b, strict=True)
+    )
+    print(
+        "two equal heads and one",
+        two["labels"] == one["labels"],
+        two["leaders"][0] == one["leaders"],
+        apart,
+    )
     import mpmath
 
     record = make("unequal", 0)
@@ -648,19 +879,30 @@ def selftest():
                 total = mpmath.zeros(d, 1)
                 for v, M in zip(record["v"], scores, strict=True):
                     weights = [mpmath.exp((x[i].T * M * x[j])[0]) for j in range(n)]
-                    total += v * sum((w * y for w, y in zip(weights, x, strict=True)), mpmath.zeros(d, 1)) / sum(weights)
+                    total += (
+                        v
+                        * sum((w * y for w, y in zip(weights, x, strict=True)), mpmath.zeros(d, 1))
+                        / sum(weights)
+                    )
                 out += list(total)
             return out
 
         solve = mpmath.odefun(field, 0, [mpmath.mpf(v) for row in record["x0"] for v in row])
         T = mpmath.mpf(int(flow.t.p)) / int(flow.t.q)
         mine = [mpmath.mpf(v.str(35, radius=False)) for row in flow.tokens() for v in row]
-        print("odefun", mpmath.nstr(max(abs(a - b) for a, b in zip(mine, solve(T), strict=True)), 5), "t", mpmath.nstr(T, 5))
+        print(
+            "odefun",
+            mpmath.nstr(max(abs(a - b) for a, b in zip(mine, solve(T), strict=True)), 5),
+            "t",
+            mpmath.nstr(T, 5),
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "heads.json"))
+    parser.add_argument(
+        "--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "heads.json")
+    )
     parser.add_argument("--family", nargs="+", choices=list(FAMILIES))
     parser.add_argument("--count", type=int, help="systems for each family")
     parser.add_argument("--cpu", type=float, default=CPU_LIMIT, help="seconds per system")

@@ -98,7 +98,9 @@ class Vector:
     def put(self, k, number):
         man, exp = number.mid().man_exp()
         sign, man = ("-", -man) if man < 0 else ("", man)
-        _load_str(self.at(k), f"{sign}{int(man):x} {'-' if exp < 0 else ''}{abs(int(exp)):x}".encode())
+        _load_str(
+            self.at(k), f"{sign}{int(man):x} {'-' if exp < 0 else ''}{abs(int(exp)):x}".encode()
+        )
 
     def get(self, k):
         text = _dump(self.at(k))
@@ -167,8 +169,9 @@ class Flow:
     def with_digits(self, digits):
         """The same state with more digits.
 
-        A token carries an absolute error, and so does its offset from its leader, which stays constant
-        in the frozen flow: padding the numbers later is as good as more digits from the start.
+        A token carries an absolute error, and so does its offset from its leader, which stays
+        constant in the frozen flow: padding the numbers later is as good as more digits from the
+        start.
         """
         state = self.tokens()
         new = Flow(self.system, digits, self.order_factor, self.slack)
@@ -189,13 +192,33 @@ class Flow:
         for j in range(n):
             for b in range(d):
                 _set(self.r[b].at(n - 1 - j), self.x[j].at(b))
-                _dot(self.w[j].at(d - 1 - b), None, 0, self.M.at(b * d), 1, self.x[j].at(0), 1, d, prec)
+                _dot(
+                    self.w[j].at(d - 1 - b),
+                    None,
+                    0,
+                    self.M.at(b * d),
+                    1,
+                    self.x[j].at(0),
+                    1,
+                    d,
+                    prec,
+                )
         old, self.leader, self.gap = self.leader, [], np.full((n, n), np.inf)
         self.size = max(abs(self.x[i].double(a)) for i in range(n) for a in range(d))
         for i in range(n):
             best = None
             for j in self.visible(i):
-                _dot(self.g[i][j].at(0), None, 0, self.x[i].at(0), 1, self.w[j].at(d - 1), -1, d, prec)
+                _dot(
+                    self.g[i][j].at(0),
+                    None,
+                    0,
+                    self.x[i].at(0),
+                    1,
+                    self.w[j].at(d - 1),
+                    -1,
+                    d,
+                    prec,
+                )
                 if best is None:
                     best = j
                 else:
@@ -214,14 +237,27 @@ class Flow:
     def series(self):
         """All Taylor coefficients at the present point."""
         n, d, prec, N = self.n, self.d, self.prec, self.order
-        x, w, r, g, dg, s, e, z, u = self.x, self.w, self.r, self.g, self.dg, self.s, self.e, self.z, self.u
+        x, w, r, g, dg, s, e, z, u = (
+            self.x,
+            self.w,
+            self.r,
+            self.g,
+            self.dg,
+            self.s,
+            self.e,
+            self.z,
+            self.u,
+        )
         number, inverse, leader, S = self.number, self.inverse, self.leader, SIZE
         V, M, tmp = self.V.base, self.M.base, self.tmp.base
         guess = arb(self.guess)
         for a in range(d):
             for b in range(d):
                 self.V.put(a * d + b, self.Vexact[a][b] * guess)
-        self.active = [[j for j in self.visible(i) if j != leader[i] and self.gap[i, j] < 1.3 * self.threshold] for i in range(n)]
+        self.active = [
+            [j for j in self.visible(i) if j != leader[i] and self.gap[i, j] < 1.3 * self.threshold]
+            for i in range(n)
+        ]
         nil, ratio = Vector(1), Vector(n)
         for i in range(n):
             if not self.active[i]:
@@ -237,7 +273,7 @@ class Flow:
             z[i].put(0, total)
             ratio.put(i, (1 / total).mid())
         soft = [i for i in range(n) if self.active[i]]
-        view = {i: (u[i] if self.active[i] else x[leader[i]]) for i in range(n)}
+        view = {i: u[i] if self.active[i] else x[leader[i]] for i in range(n)}
         rows = [(i, j) for i in range(n) for j in self.visible(i) if j != leader[i]]
         hot = [(i, j) for i, j in rows if j in self.active[i]]
         for k in range(N):
@@ -247,22 +283,65 @@ class Flow:
                         b = w[leader[i]].base + S * (k * d + d - 1)
                         _dot(s[i].base + S * k, None, 0, x[i].base, 1, b, -1, (k + 1) * d, prec)
                 for i, j in hot if k >= CHECK_ORDER else rows:
-                    # the gap, score of the leader minus score of j; the exponent of the weight is its negative
+                    # the gap, score of the leader minus score of j; the exponent of the weight is
+                    # its negative
                     b = w[j].base + S * (k * d + d - 1)
-                    _dot(g[i][j].base + S * k, s[i].base + S * k, 1, x[i].base, 1, b, -1, (k + 1) * d, prec)
+                    _dot(
+                        g[i][j].base + S * k,
+                        s[i].base + S * k,
+                        1,
+                        x[i].base,
+                        1,
+                        b,
+                        -1,
+                        (k + 1) * d,
+                        prec,
+                    )
             for i in soft:
                 base = e[i].base
                 if k > 0:
                     for j in self.active[i]:
                         _mul(dg[i][j].base + S * k, g[i][j].base + S * k, number.base + S * k, prec)
-                        _dot(tmp, None, 1, dg[i][j].base + S, 1, base + S * ((k - 1) * n + j), -n, k, prec)
+                        _dot(
+                            tmp,
+                            None,
+                            1,
+                            dg[i][j].base + S,
+                            1,
+                            base + S * ((k - 1) * n + j),
+                            -n,
+                            k,
+                            prec,
+                        )
                         _mul(base + S * (k * n + j), tmp, inverse.base + S * k, prec)
-                    _dot(z[i].base + S * k, None, 0, base + S * (k * n), 1, self.one.base, 0, n, prec)
+                    _dot(
+                        z[i].base + S * k, None, 0, base + S * (k * n), 1, self.one.base, 0, n, prec
+                    )
                 for a in range(d):
                     at = u[i].base + S * (k * d + a)
-                    _dot(tmp, None, 0, base, 1, r[a].base + S * (k * n + n - 1), -1, (k + 1) * n, prec)
+                    _dot(
+                        tmp,
+                        None,
+                        0,
+                        base,
+                        1,
+                        r[a].base + S * (k * n + n - 1),
+                        -1,
+                        (k + 1) * n,
+                        prec,
+                    )
                     if k > 0:
-                        _dot(tmp, tmp, 1, z[i].base + S, 1, u[i].base + S * ((k - 1) * d + a), -d, k, prec)
+                        _dot(
+                            tmp,
+                            tmp,
+                            1,
+                            z[i].base + S,
+                            1,
+                            u[i].base + S * ((k - 1) * d + a),
+                            -d,
+                            k,
+                            prec,
+                        )
                     _mul(at, tmp, ratio.base + S * i, prec)
             for i in range(n):
                 seen = view[i].base + S * k * d
@@ -273,7 +352,17 @@ class Flow:
                     _set(r[a].base + S * ((k + 1) * n + n - 1 - i), at)
                 new = x[i].base + S * (k + 1) * d
                 for b in range(d):
-                    _dot(w[i].base + S * ((k + 1) * d + d - 1 - b), None, 0, M + S * b * d, 1, new, 1, d, prec)
+                    _dot(
+                        w[i].base + S * ((k + 1) * d + d - 1 - b),
+                        None,
+                        0,
+                        M + S * b * d,
+                        1,
+                        new,
+                        1,
+                        d,
+                        prec,
+                    )
         self.inactive = [(i, j) for i, j in rows if j not in self.active[i]]
 
     def step_ratio(self):
@@ -334,7 +423,17 @@ class Flow:
         new = []
         for i in range(self.n):
             for a in range(self.d):
-                _dot(self.tmp.at(1), None, 0, self.x[i].at(a), self.d, self.h.at(0), 1, self.order + 1, self.prec)
+                _dot(
+                    self.tmp.at(1),
+                    None,
+                    0,
+                    self.x[i].at(a),
+                    self.d,
+                    self.h.at(0),
+                    1,
+                    self.order + 1,
+                    self.prec,
+                )
                 new.append(self.tmp.get(1))
         for q, value in enumerate(new):
             self.x[q // self.d].put(q % self.d, value)
@@ -385,7 +484,11 @@ class System:
         Q, K = ([[exact(v) for v in row] for row in record[name]] for name in "QK")
         beta = exact(record["beta"])
         self.betaMq = [
-            [beta * sum((q[a] * k[b] for q, k in zip(Q, K, strict=True)), fmpq(0)) for b in range(d)] for a in range(d)
+            [
+                beta * sum((q[a] * k[b] for q, k in zip(Q, K, strict=True)), fmpq(0))
+                for b in range(d)
+            ]
+            for a in range(d)
         ]
         self.Vq = [[exact(v) for v in row] for row in record["V"]]
         self.start = [tuple(exact(v) for v in row) for row in record["x0"]]
@@ -416,7 +519,10 @@ class System:
             P = [[acb(int(p == q)) for q in range(d)] for p in range(d)]
             for b, other in enumerate(self.mu):
                 if b != a:
-                    factor = [[(self.V[p][q] - (other if p == q else 0)) / (mu - other) for q in range(d)] for p in range(d)]
+                    factor = [
+                        [(self.V[p][q] - (other if p == q else 0)) / (mu - other) for q in range(d)]
+                        for p in range(d)
+                    ]
                     P = matmul(P, factor)
             self.proj.append(P)
         self.unstable = [a for a, mu in enumerate(self.mu) if mu.real > 0]
@@ -426,14 +532,20 @@ class System:
         self.W = {}
         for a in range(len(self.mu)):
             for b in range(len(self.mu)):
-                W = matmul([list(c) for c in zip(*self.proj[a], strict=True)], matmul(self.betaM, self.proj[b]))
+                W = matmul(
+                    [list(c) for c in zip(*self.proj[a], strict=True)],
+                    matmul(self.betaM, self.proj[b]),
+                )
                 if all(abs(v) < tiny * scale for row in W for v in row):
                     W = None
                 self.W[a, b] = W
 
 
 def matmul(A, B):
-    return [[sum((A[p][k] * B[k][q] for k in range(len(B))), acb(0)) for q in range(len(B[0]))] for p in range(len(A))]
+    return [
+        [sum((A[p][k] * B[k][q] for k in range(len(B))), acb(0)) for q in range(len(B[0]))]
+        for p in range(len(A))
+    ]
 
 
 def apply(A, v):
@@ -543,9 +655,14 @@ def frozen_verdict(system, flow, first_pair=None):
     if flow.smallest_gap() < margin:
         return "unknown", None, None
     offset = [
-        None
-        if L[i] == i
-        else [arb((p - q).mid(), trust * (1 + abs(p - q))) for p, q in zip(tokens[i], tokens[L[i]], strict=True)]
+        (
+            None
+            if L[i] == i
+            else [
+                arb((p - q).mid(), trust * (1 + abs(p - q)))
+                for p, q in zip(tokens[i], tokens[L[i]], strict=True)
+            ]
+        )
         for i in range(n)
     ]
     mu = system.mu
@@ -562,9 +679,13 @@ def frozen_verdict(system, flow, first_pair=None):
                     if system.W[a, b] is not None:
                         terms.append((pair(A, apply(system.W[a, b], D)), mu[a] + mu[b]))
                 if offset[i] is not None:
-                    terms.append((pair(offset[i], apply(system.betaM, apply(system.proj[b], D))), mu[b]))
+                    terms.append(
+                        (pair(offset[i], apply(system.betaM, apply(system.proj[b], D))), mu[b])
+                    )
             if offset[k] is not None:
-                terms.append((-pair(apply(system.proj[b], A), apply(system.betaM, offset[k])), mu[b]))
+                terms.append(
+                    (-pair(apply(system.proj[b], A), apply(system.betaM, offset[k])), mu[b])
+                )
         if offset[i] is not None and offset[k] is not None:
             terms.append((-pair(offset[i], apply(system.betaM, offset[k])), acb(0)))
         terms.append((acb(-margin), acb(nu)))
@@ -579,7 +700,15 @@ def frozen_verdict(system, flow, first_pair=None):
 # ----------------------------------------------------------------------------------------------
 
 
-def decide(record, cpu_limit=CPU_LIMIT, digits=DIGITS, known=KNOWN, order_factor=1.15, slack=0, beyond=False):
+def decide(
+    record,
+    cpu_limit=CPU_LIMIT,
+    digits=DIGITS,
+    known=KNOWN,
+    order_factor=1.15,
+    slack=0,
+    beyond=False,
+):
     """The answer as a dict; "reason" is present when the system stays open.
 
     beyond: after the decision go on with the softmax flow until tokens are e^25 times larger and
@@ -685,9 +814,21 @@ def text(value, scale):
 # Families
 # ----------------------------------------------------------------------------------------------
 
-C7 = [[0.2362413, 0.0599536, 0.40506019], [0.81321448, 0.49948705, 0.33754772], [0.2160645, 0.38505272, 0.14588075]]
-C8 = [[0.18608476, 0.34391026, 0.13905949], [0.35244288, 0.6694859, 0.39992145], [0.46685606, 0.17094454, 0.42092308]]
-C9 = [[0.92761287, 0.94333073, 0.3827744], [0.94333073, 0.59991396, 0.47825472], [0.3827744, 0.47825472, 0.46668605]]
+C7 = [
+    [0.2362413, 0.0599536, 0.40506019],
+    [0.81321448, 0.49948705, 0.33754772],
+    [0.2160645, 0.38505272, 0.14588075],
+]
+C8 = [
+    [0.18608476, 0.34391026, 0.13905949],
+    [0.35244288, 0.6694859, 0.39992145],
+    [0.46685606, 0.17094454, 0.42092308],
+]
+C9 = [
+    [0.92761287, 0.94333073, 0.3827744],
+    [0.94333073, 0.59991396, 0.47825472],
+    [0.3827744, 0.47825472, 0.46668605],
+]
 
 CLOSE = [
     (1.0, 0.9, -0.5), (1.2, 0.8, -0.5), (1.0, 0.7, -0.5), (1.0, 0.97, -0.5),
@@ -855,7 +996,9 @@ def f_duplicates(rng, k):
 
 
 def f_pair(rng, k):
-    """B.3: (1, eps), (1, -eps) with V = Q = K = I; then other lengths, unequal eps, a third token."""
+    """B.3: (1, eps), (1, -eps) with V = Q = K = I; then other lengths, unequal eps, a third
+    token.
+    """
     eps, turn = (0.5, 0.3, 0.2)[k % 3], k // 3
     x0 = [[1.0, eps], [1.0, -eps]]
     if turn == 1:
@@ -865,7 +1008,10 @@ def f_pair(rng, k):
     if turn == 3:
         x0 = [[1.0, eps], [1.0, -eps], [-1.0, 0.125]]
     if turn >= 4:
-        x0 = [[1.0, eps, 0.25 * float(rng.uniform(-1, 1))], [1.0, -eps, 0.25 * float(rng.uniform(-1, 1))]]
+        x0 = [
+            [1.0, eps, 0.25 * float(rng.uniform(-1, 1))],
+            [1.0, -eps, 0.25 * float(rng.uniform(-1, 1))],
+        ]
     return pack(np.eye(len(x0[0])), x0)
 
 
@@ -877,8 +1023,16 @@ FAMILIES = {
     "close": (f_close, 17, "close unstable eigenvalues, M = I"),
     "c9": (f_c9, 15, "the matrix C9, M = I"),
     "generic_m": (f_generic_m, 16, "M uniform in [-1, 1], not symmetric, V = I or diagonal"),
-    "paranormal": (f_paranormal, 15, "V = lambda on a plane F, smaller on a line G (odd numbers: oblique)"),
-    "complex": (f_complex, 16, "V with complex pairs: C7, C8, random, also with positive real part"),
+    "paranormal": (
+        f_paranormal,
+        15,
+        "V = lambda on a plane F, smaller on a line G (odd numbers: oblique)",
+    ),
+    "complex": (
+        f_complex,
+        16,
+        "V with complex pairs: C7, C8, random, also with positive real part",
+    ),
     "causal": (f_causal, 15, "causal mask, several V and M"),
     "mirror": (f_mirror, 15, "mirror-symmetric data with noise 1e-2 .. 1e-13"),
     "duplicates": (f_duplicates, 15, "exact duplicates of tokens"),
@@ -909,9 +1063,9 @@ def save(path, data):
     for part in ("systems", "open"):
         data[part].sort(key=lambda r: (order[r["family"]], r["name"]))
     data["description"] = (
-        "Attention systems dx_i/dt = sum_j P_ij V x_j, P = softmax(beta x_i^T Q^T K x_j) (mask: j <= i) and their "
-        "limits pi_F z_i(inf), z = exp(-tV) x, F = spectral subspace of V with positive real parts. "
-        "Made by make_limits.py; see README.md."
+        "Attention systems dx_i/dt = sum_j P_ij V x_j, P = softmax(beta x_i^T Q^T K x_j) (mask: j"
+        " <= i) and their limits pi_F z_i(inf), z = exp(-tV) x, F = spectral subspace of V with"
+        " positive real parts. Made by make_limits.py; see README.md."
     )
     data["families"] = {
         family: {
@@ -921,8 +1075,17 @@ def save(path, data):
         }
         for family, (_, _, what) in FAMILIES.items()
     }
-    data["versions"] = {"python": sys.version.split()[0], "numpy": np.__version__, "python-flint": flint.__version__}
-    data["settings"] = {"cpu_limit": CPU_LIMIT, "digits": DIGITS, "known": KNOWN, "trusted": TRUSTED}
+    data["versions"] = {
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "python-flint": flint.__version__,
+    }
+    data["settings"] = {
+        "cpu_limit": CPU_LIMIT,
+        "digits": DIGITS,
+        "known": KNOWN,
+        "trusted": TRUSTED,
+    }
     data["verification"] = summary(data["verification"]["systems"])
     keys = ("description", "versions", "settings", "families", "verification", "systems", "open")
     lines = ["{"]
@@ -963,7 +1126,16 @@ def build(args):
             data[part].append({**record, **found})
             save(args.out, data)
             shown = {q: v for q, v in found.items() if q not in ("points",)}
-            print(record["name"], "n", len(record["x0"]), "d", len(record["V"]), part, shown, flush=True)
+            print(
+                record["name"],
+                "n",
+                len(record["x0"]),
+                "d",
+                len(record["V"]),
+                part,
+                shown,
+                flush=True,
+            )
 
 
 def merge(args):
@@ -978,13 +1150,17 @@ def merge(args):
 
 
 def difference(one, two):
-    p, q = (np.array([[Fraction(v) for v in row] for row in r["points"]], dtype=object) for r in (one, two))
+    p, q = (
+        np.array([[Fraction(v) for v in row] for row in r["points"]], dtype=object)
+        for r in (one, two)
+    )
     scale = max(abs(v) for v in p.ravel())
     return float(max(abs(u - v) for u, v in zip(p.ravel(), q.ravel(), strict=True)) / scale)
 
 
 def verify(args):
-    """Decide stored systems again with other digits, another order and another tolerance, then go on.
+    """Decide stored systems again with other digits, another order and another tolerance, then go
+    on.
 
     First those whose leaders changed late or that needed more digits, then others at random;
     with --quick the cheapest of every family first.
@@ -1019,13 +1195,18 @@ def verify(args):
 def summary(done):
     decided = [c for c in done.values() if c["decided"]]
     return {
-        "what": "decided again with other digits, order and tolerance, then integrated on until |x| is e^25 larger",
+        "what": (
+            "decided again with other digits, order and tolerance, then integrated on until |x| is"
+            " e^25 larger"
+        ),
         "number": len(done),
         "not decided again": len(done) - len(decided),
         "other map": sum(not c["same_map"] for c in decided),
         "largest relative difference": max((c["difference"] for c in decided), default=0.0),
         "leaders changed beyond t0": sum(c["beyond"]["changed"] for c in decided),
-        "largest change of a limit beyond t0": max((c["beyond"]["difference"] for c in decided), default=0.0),
+        "largest change of a limit beyond t0": max(
+            (c["beyond"]["difference"] for c in decided), default=0.0
+        ),
         "systems": done,
     }
 
@@ -1040,7 +1221,11 @@ def selftest():
     for _ in range(5):
         flow.step()
     x, t = flow.tokens()[0], arb(flow.t)
-    print("one token", float(abs(x[0] / (arb("0.75") * t.exp()) - 1)), float(abs(x[1] / (arb("0.5") * (-t / 2).exp()) - 1)))
+    print(
+        "one token",
+        float(abs(x[0] / (arb("0.75") * t.exp()) - 1)),
+        float(abs(x[1] / (arb("0.5") * (-t / 2).exp()) - 1)),
+    )
     # d = 1, tokens (-u, u): u' = u tanh(u^2), so the time is an integral over u
     system = System(pack(np.eye(1), [[-0.5], [0.5]]))
     flow = Flow(system, 100)
@@ -1048,8 +1233,13 @@ def selftest():
         flow.step()
     with mpmath.workdps(60):
         u = mpmath.mpf(flow.tokens()[1][0].str(70, radius=False))
-        time_used = mpmath.quad(lambda v: 1 / (v * mpmath.tanh(v * v)), mpmath.linspace(mpmath.mpf("0.5"), u, 12))
-        print("pair in d = 1", mpmath.nstr(time_used - mpmath.mpf(arb(flow.t).str(70, radius=False)), 5))
+        time_used = mpmath.quad(
+            lambda v: 1 / (v * mpmath.tanh(v * v)), mpmath.linspace(mpmath.mpf("0.5"), u, 12)
+        )
+        print(
+            "pair in d = 1",
+            mpmath.nstr(time_used - mpmath.mpf(arb(flow.t).str(70, radius=False)), 5),
+        )
     # limits in closed form: u' = u tanh(u^2) from u0 gives u e^{-t} -> c with
     # ln(c / u0) = - int_{u0^2}^inf dw / (w (e^{2w} - 1));  (-u, u) in d = 1 and the pair of B.3
     for u0, V, x0 in [
@@ -1063,7 +1253,12 @@ def selftest():
             places = [w0, 2 * w0, 4 * w0, 16 * w0, 4, 16, 60, 120]
             c = u0 * mpmath.exp(-mpmath.quad(lambda w: 1 / (w * mpmath.expm1(2 * w)), places))
             mine = mpmath.mpf(decide(pack(V, x0))["points"][1][-1])
-            print("limit in closed form", mpmath.nstr(c, 20), "relative error", mpmath.nstr(mine / c - 1, 3))
+            print(
+                "limit in closed form",
+                mpmath.nstr(c, 20),
+                "relative error",
+                mpmath.nstr(mine / c - 1, 3),
+            )
     for masked, wanted in ((True, 0.08), (False, 0.03)):
         compare_odefun(masked, wanted)
 
@@ -1093,16 +1288,31 @@ def compare_odefun(masked, wanted):
         solve = mpmath.odefun(field, 0, [mpmath.mpf(v) for row in record["x0"] for v in row])
         T = mpmath.mpf(int(flow.t.p)) / int(flow.t.q)
         mine = [mpmath.mpf(v.str(50, radius=False)) for row in flow.tokens() for v in row]
-        print("odefun", mpmath.nstr(max(abs(a - b) for a, b in zip(mine, solve(T), strict=True)), 5), "t", mpmath.nstr(T, 5))
+        print(
+            "odefun",
+            mpmath.nstr(max(abs(a - b) for a, b in zip(mine, solve(T), strict=True)), 5),
+            "t",
+            mpmath.nstr(T, 5),
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "limits.json"))
+    parser.add_argument(
+        "--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "limits.json")
+    )
     parser.add_argument("--family", nargs="+", choices=list(FAMILIES))
-    parser.add_argument("--merge", nargs="+", help="add the systems of these files (made in parallel) to the output")
+    parser.add_argument(
+        "--merge", nargs="+", help="add the systems of these files (made in parallel) to the output"
+    )
     parser.add_argument("--count", type=int, help="decided systems wanted per family")
-    parser.add_argument("--numbers", type=int, nargs=2, metavar=("FIRST", "END"), help="these numbers of each family instead")
+    parser.add_argument(
+        "--numbers",
+        type=int,
+        nargs=2,
+        metavar=("FIRST", "END"),
+        help="these numbers of each family instead",
+    )
     parser.add_argument("--cpu", type=float, default=CPU_LIMIT, help="seconds per system")
     parser.add_argument("--verify", type=int, help="decide this many stored systems again")
     parser.add_argument("--more-digits", type=int, default=37, help="for --verify; may be negative")

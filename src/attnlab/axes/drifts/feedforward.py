@@ -1,4 +1,6 @@
-"""The feed-forward variant: a layer W sigma(. + bias) + bias_outside after attention, in the equation for z."""
+"""The feed-forward variant: a layer W sigma(. + bias) + bias_outside after attention, in the
+equation for z.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from attnlab.worded import Worded
 
 
 class Activation(Worded):
-    """The activation of the feed-forward variant. A member equals its word: Activation.RELU == "relu"."""
+    """The activation of the feed-forward variant. A member equals its word: Activation.RELU ==
+    "relu".
+    """
 
     RELU = "relu", "sigma(u) = max(u, 0)."
     TANH = "tanh", "sigma(u) = tanh(u)."
@@ -33,7 +37,8 @@ ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @drifts.register("feedforward")
 @dataclass(frozen=True, eq=False)
 class FeedForward(Displayed):
-    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity by default.
+    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity by
+    default.
 
     This is the feed-forward variant of the equation for the rescaled tokens z.
 
@@ -73,7 +78,9 @@ class FeedForward(Displayed):
         for name, shape in (("W", (d, d)), ("bias", (d,)), ("bias_outside", (d,))):
             value = getattr(self, name)
             if value is not None and value.shape != shape:
-                raise ValueError(f"FeedForward.{name} must have shape {shape} to match V, got {value.shape}.")
+                raise ValueError(
+                    f"FeedForward.{name} must have shape {shape} to match V, got {value.shape}."
+                )
 
     def __call__(self, velocity: np.ndarray, t: float) -> np.ndarray:
         """z' (..., n, d), given the velocity (..., n, d) that attention alone gives z."""

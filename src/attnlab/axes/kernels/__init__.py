@@ -1,6 +1,7 @@
 """Kernels: how scores become attention weights.
 
-To add one, write a class with the names of `Kernel`, register it, and use it by its name. docs/extending.md has a recipe.
+To add one, write a class with the names of `Kernel`, register it, and use it by its name.
+docs/extending.md has a recipe.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from attnlab.axes.registry import AxisRegistry
 class Kernel(Protocol):
     """How scores become attention weights: the interface of a member of `al.kernels`.
 
-    A member is any class with these names, registered with `al.kernels.register("name")`. The last four flags may be left out:
-    they are then False.
+    A member is any class with these names, registered with `al.kernels.register("name")`. The last
+    four flags may be left out: they are then False.
 
     Attributes
     ----------
     name : str
         The name under which it is registered.
     rows_sum_to_one : bool
-        Whether the weights of every row sum to 1. The frame z, feed-forward parts and theorems need it.
+        Whether the weights of every row sum to 1. The frame z, feed-forward parts and theorems need
+        it.
     is_row_local : bool
         Whether a row of weights depends only on its own scores. False for Sinkhorn.
     hardens : bool
@@ -68,7 +70,9 @@ class Kernel(Protocol):
 class ScaledKernel(Kernel, Protocol):
     """A kernel that gets scores and a factor separately, because their product may overflow."""
 
-    def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def scaled_weights(
+        self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray
+    ) -> np.ndarray:
         """Return the attention weights of factor * scores.
 
         Parameters
@@ -89,7 +93,16 @@ class ScaledKernel(Kernel, Protocol):
 
 
 kernels = AxisRegistry[Kernel](
-    "kernel", "attnlab.axes.kernels", about="How scores become attention weights.", default="softmax", functions=("weights",),
+    "kernel",
+    "attnlab.axes.kernels",
+    about="How scores become attention weights.",
+    default="softmax",
+    functions=("weights",),
     flags=("rows_sum_to_one", "is_row_local", "hardens"),
-    later={"may_be_negative": False, "is_softmax": False, "is_exponential": False, "has_scale": False},
+    later={
+        "may_be_negative": False,
+        "is_softmax": False,
+        "is_exponential": False,
+        "has_scale": False,
+    },
 )

@@ -19,8 +19,14 @@ class ExpMean:
         """The weights of scores (..., n, n)."""
         return self.scaled_weights(scores, np.ones(()), seen)
 
-    def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def scaled_weights(
+        self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray
+    ) -> np.ndarray:
         """The weights of factor * scores; factor >= 0 may be as large as 1e300."""
         gaps, top = find_gaps(scores, seen)
         with np.errstate(over="ignore", invalid="ignore"):
-            return relative_weights(gaps, factor) * np.exp(top * factor) / seen.sum(axis=-1, keepdims=True)
+            return (
+                relative_weights(gaps, factor)
+                * np.exp(top * factor)
+                / seen.sum(axis=-1, keepdims=True)
+            )

@@ -1,4 +1,6 @@
-"""P_ij = 1 / |C_i| on the set C_i of tokens with the highest score, else 0: softmax with beta at infinity."""
+"""P_ij = 1 / |C_i| on the set C_i of tokens with the highest score, else 0: softmax with beta at
+infinity.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Hardmax:
         """The weights of scores (..., n, n)."""
         return self.scaled_weights(scores, np.ones(()), seen)
 
-    def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def scaled_weights(
+        self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray
+    ) -> np.ndarray:
         """The weights of factor * scores; at factor 0 all tokens are tied."""
         gaps, _ = find_gaps(scores, seen)
         chosen = ((gaps == 0) | ((factor == 0) & ~np.isneginf(gaps))).astype(float)

@@ -21,5 +21,5 @@ class Sigmoid:
         """The weights of scores (..., n, n)."""
         bias = -np.log(seen.sum(axis=-1, keepdims=True)) if self.bias is None else self.bias
         shifted = scores + bias
-        small = np.exp(-np.abs(shifted))                                       # never overflows
+        small = np.exp(-np.abs(shifted))  # never overflows
         return np.where(seen, np.where(shifted >= 0, 1.0, small) / (1.0 + small), 0.0)

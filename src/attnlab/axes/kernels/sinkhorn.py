@@ -1,4 +1,6 @@
-"""The doubly stochastic scaling of e^s: rows and columns sum to 1 (Sinkhorn's iteration, in logarithms)."""
+"""The doubly stochastic scaling of e^s: rows and columns sum to 1 (Sinkhorn's iteration, in
+logarithms).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,16 @@ TOLERANCE = 1e-13
 
 @kernels.register("sinkhorn")
 class Sinkhorn:
-    """P = diag(u) e^s diag(v) with rows and columns that sum to 1. Every token must see every other."""
+    """P = diag(u) e^s diag(v) with rows and columns that sum to 1. Every token must see every
+    other.
+    """
 
     rows_sum_to_one, is_row_local, hardens = True, False, False
 
     def weights(self, scores: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Return the weights of scores (..., n, n). If the iteration does not settle, they are NaN, and the run ends there."""
+        """Return the weights of scores (..., n, n). If the iteration does not settle, they are NaN,
+        and the run ends there.
+        """
         masked = np.where(seen, scores, -np.inf)
         flat = masked.reshape(-1, *masked.shape[-2:])
         return np.stack([_balance(one) for one in flat]).reshape(scores.shape)

@@ -19,7 +19,9 @@ class Softmax:
         """The weights of scores (..., n, n)."""
         return self.scaled_weights(scores, np.ones(()), seen)
 
-    def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def scaled_weights(
+        self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray
+    ) -> np.ndarray:
         """The weights of factor * scores; factor >= 0 may be as large as 1e300."""
         gaps, _ = find_gaps(scores, seen)
         relative = relative_weights(gaps, factor)

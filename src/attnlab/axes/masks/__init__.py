@@ -10,7 +10,8 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Mask(Protocol):
-    """Which tokens see each other: what a member of `al.masks` has. Flags that are left out are False.
+    """Which tokens see each other: what a member of `al.masks` has. Flags that are left out are
+    False.
 
     Attributes
     ----------
@@ -43,6 +44,10 @@ class Mask(Protocol):
 
 
 masks = AxisRegistry[Mask](
-    "mask", "attnlab.axes.masks", about="Which tokens see each other.",
-    default="full", functions=("seen",), later={"sees_all": False, "is_causal": False},
+    "mask",
+    "attnlab.axes.masks",
+    about="Which tokens see each other.",
+    default="full",
+    functions=("seen",),
+    later={"sees_all": False, "is_causal": False},
 )

@@ -44,6 +44,10 @@ class Noise(Protocol):
 
 
 noises = AxisRegistry[Noise](
-    "noise", "attnlab.axes.noises", about="What moves tokens at random.",
-    default="none", functions=("increment",), later={"is_none": False},
+    "noise",
+    "attnlab.axes.noises",
+    about="What moves tokens at random.",
+    default="none",
+    functions=("increment",),
+    later={"is_none": False},
 )

@@ -40,6 +40,10 @@ class Read(Protocol):
 
 
 reads = AxisRegistry[Read](
-    "read", "attnlab.axes.reads", about="What attention, and the values, see of a token.",
-    default="plain", functions=("__call__",), later={"is_identity": False},
+    "read",
+    "attnlab.axes.reads",
+    about="What attention, and the values, see of a token.",
+    default="plain",
+    functions=("__call__",),
+    later={"is_identity": False},
 )

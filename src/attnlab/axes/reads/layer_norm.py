@@ -10,7 +10,9 @@ from attnlab.checks import not_negative
 
 @reads.register("layer_norm")
 class LayerNorm:
-    """Attention and values read (x - mean) / sqrt(variance + eps) over the coordinates of a token."""
+    """Attention and values read (x - mean) / sqrt(variance + eps) over the coordinates of a
+    token.
+    """
 
     def __init__(self, eps: float = 0.0):
         self.eps = not_negative("eps of the read layer_norm", eps)

@@ -14,5 +14,5 @@ class UnitNorm:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The directions of the tokens."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            unit = x / np.abs(x).max(axis=-1, keepdims=True)               # taken out first: squares overflow
+            unit = x / np.abs(x).max(axis=-1, keepdims=True)  # taken out first: squares overflow
             return unit / np.linalg.norm(unit, axis=-1, keepdims=True)

@@ -10,7 +10,8 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Scores(Protocol):
-    """How queries are compared with keys: what a member of `al.scores` has. `is_dot` may be left out: it is then False.
+    """How queries are compared with keys: what a member of `al.scores` has. `is_dot` may be left
+    out: it is then False.
 
     Attributes
     ----------
@@ -24,7 +25,8 @@ class Scores(Protocol):
     is_dot: bool
 
     def compare(self, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Return the scores of queries and keys, of degree 2: tokens that are twice as large have four times the score.
+        """Return the scores of queries and keys, of degree 2: tokens that are twice as large have
+        four times the score.
 
         Parameters
         ----------
@@ -40,6 +42,10 @@ class Scores(Protocol):
 
 
 scores = AxisRegistry[Scores](
-    "scores", "attnlab.axes.scores", about="How the query of a token is compared with the key of another.",
-    default="dot", functions=("compare",), later={"is_dot": False},
+    "scores",
+    "attnlab.axes.scores",
+    about="How the query of a token is compared with the key of another.",
+    default="dot",
+    functions=("compare",),
+    later={"is_dot": False},
 )

@@ -10,7 +10,8 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Space(Protocol):
-    """The space of the tokens: the interface of a member of `al.spaces`. `is_unit_sphere` may be left out: then it is False.
+    """The space of the tokens: the interface of a member of `al.spaces`. `is_unit_sphere` may be
+    left out: then it is False.
 
     Attributes
     ----------
@@ -73,6 +74,11 @@ class Space(Protocol):
 
 
 spaces = AxisRegistry[Space](
-    "geometry", "attnlab.axes.spaces", about="The space of the tokens.",
-    default="euclidean", functions=("check", "project", "retract"), flags=("is_linear",), later={"is_unit_sphere": False},
+    "geometry",
+    "attnlab.axes.spaces",
+    about="The space of the tokens.",
+    default="euclidean",
+    functions=("check", "project", "retract"),
+    flags=("is_linear",),
+    later={"is_unit_sphere": False},
 )

@@ -7,19 +7,23 @@ import numpy as np
 from attnlab.axes.spaces import spaces
 
 TOLERANCE = 1e-8
-"""The tolerance of the norm of a start on the sphere. Within it, the start is divided by its norm."""
+"""The tolerance of the norm of a start on the sphere. Within it, the start is divided by its
+norm.
+"""
 
 
 @spaces.register("sphere")
 class Sphere:
-    """Tokens are on the unit sphere. The velocity is projected on its tangent space. There is no z."""
+    """Tokens are on the unit sphere. The velocity is projected on its tangent space. There is no
+    z.
+    """
 
     is_linear = False
     is_unit_sphere = True
 
     def check(self, x: np.ndarray) -> np.ndarray:
         """The tokens (..., n, d) over their norms, which must be 1."""
-        with np.errstate(over="ignore"):                    # 1e308 has norm inf, and is refused
+        with np.errstate(over="ignore"):  # 1e308 has norm inf, and is refused
             norms = np.linalg.norm(x, axis=-1, keepdims=True)
         worst = np.abs(norms - 1.0).max()
         if worst > TOLERANCE:

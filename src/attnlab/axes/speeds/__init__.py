@@ -38,6 +38,10 @@ class Speed(Protocol):
 
 
 speeds = AxisRegistry[Speed](
-    "speed", "attnlab.axes.speeds", about="A factor in time.",
-    default="constant", functions=("__call__",), later={"is_constant": False},
+    "speed",
+    "attnlab.axes.speeds",
+    about="A factor in time.",
+    default="constant",
+    functions=("__call__",),
+    later={"is_constant": False},
 )

@@ -10,7 +10,8 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Write(Protocol):
-    """What happens to the output of attention before it moves a token: what a member of `al.writes` has.
+    """What happens to the output of attention before it moves a token: what a member of `al.writes`
+    has.
 
     Attributes
     ----------
@@ -40,6 +41,10 @@ class Write(Protocol):
 
 
 writes = AxisRegistry[Write](
-    "write", "attnlab.axes.writes", about="What happens to the output of attention before it moves a token.",
-    default="plain", functions=("__call__",), later={"is_identity": False},
+    "write",
+    "attnlab.axes.writes",
+    about="What happens to the output of attention before it moves a token.",
+    default="plain",
+    functions=("__call__",),
+    later={"is_identity": False},
 )

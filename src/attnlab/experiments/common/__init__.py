@@ -1,1 +1,3 @@
-"""What several experiments share: portraits, heads of the slides, followed flows, paragraphs of text, panels, halved steps."""
+"""What several experiments share: portraits, heads of the slides, followed flows, paragraphs of
+text, panels, halved steps.
+"""

@@ -1,4 +1,6 @@
-"""Keywords that many claims have: an interval over repeated runs, the verdict on a run, the worst of many values."""
+"""Keywords that many claims have: an interval over repeated runs, the verdict on a run, the worst
+of many values.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,15 @@ HALF = "more than 1/2"
 
 
 def of_share(count: int, total: int, end: str = "low", what: str = "starts") -> dict[str, Any]:
-    """The keywords of a Claim about the share count / total: measured is the `end` ("low" or "high") of its 95 % interval."""
-    return _keywords(count / total if total else float("nan"), exact_interval(count, total), end, f"{total} {what}")
+    """The keywords of a Claim about the share count / total: measured is the `end` ("low" or
+    "high") of its 95 % interval.
+    """
+    return _keywords(
+        count / total if total else float("nan"),
+        exact_interval(count, total),
+        end,
+        f"{total} {what}",
+    )
 
 
 def of_rule(count: int, total: int, quantity: str, what: str = "starts") -> dict[str, Any]:
@@ -24,7 +33,9 @@ def of_rule(count: int, total: int, quantity: str, what: str = "starts") -> dict
 
 
 def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[str, Any]:
-    """The keywords of a Claim about a mean of values (m,): measured is the `end` ("low" or "high") of its 95 % interval."""
+    """The keywords of a Claim about a mean of values (m,): measured is the `end` ("low" or "high")
+    of its 95 % interval.
+    """
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     mean = float(values.mean()) if len(values) else float("nan")
@@ -32,22 +43,37 @@ def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[
 
 
 def of_verdicts(verdicts: Any, *theorems: str) -> dict[str, Any]:
-    """Return the keywords of a Claim that every theorem is SUPPORTED by the run: measured is how many are.
+    """Return the keywords of a Claim that every theorem is SUPPORTED by the run: measured is how
+    many are.
 
     verdicts: a Dataset of the verdicts on one run.
     """
-    said = [verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist() for theorem in theorems]
-    return {"measured": float(said.count(["SUPPORTED"])), "low": len(theorems), "high": len(theorems)}
+    said = [
+        verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist()
+        for theorem in theorems
+    ]
+    return {
+        "measured": float(said.count(["SUPPORTED"])),
+        "low": len(theorems),
+        "high": len(theorems),
+    }
 
 
 def furthest_from(expected: float, values: Any) -> float:
-    """Return the one of the values that is furthest from what is expected; NaN where there are none."""
+    """Return the one of the values that is furthest from what is expected; NaN where there are
+    none.
+    """
     values = np.ravel(values)
     return float(values[np.abs(values - expected).argmax()]) if len(values) else float("nan")
 
 
 def _keywords(value: float, interval: tuple[float, float], end: str, sample: str) -> dict[str, Any]:
-    return {"measured": interval[end == "high"], "value": value, "interval": interval, "sample": f"95 %, {sample}"}
+    return {
+        "measured": interval[end == "high"],
+        "value": value,
+        "interval": interval,
+        "sample": f"95 %, {sample}",
+    }
 
 
 def in_words(interval: tuple[float, float], form: str = ".2f") -> str:

@@ -1,8 +1,10 @@
-"""Clusters of a flow with several heads, on the clock of its growth: how many, when they merge, where they are, what holds them.
+"""Clusters of a flow with several heads, on the clock of its growth: how many, when they merge,
+where they are, what holds them.
 
     tau = rho t,  rho the spectral radius of W = sum_h V_h;  with V_h = I it is H, and z = e^{-tau} x
 
-For V_h = I the shape that is looked at is z; with other V_h, where z need not converge, x scaled to its first size.
+For V_h = I the shape that is looked at is z; with other V_h, where z need not converge, x scaled to
+its first size.
 """
 
 from __future__ import annotations
@@ -22,24 +24,31 @@ from attnlab.analysis.span import in_span
 from attnlab.types import Trajectory, Weights
 
 EARLY, END = 8.0, 28.0
-"""Leaders change until about EARLY, where small steps are needed; END is where double precision comes to its end."""
+"""Leaders change until about EARLY, where small steps are needed; END is where double precision
+comes to its end.
+"""
 
 CLOCK = np.array([*np.arange(0.0, EARLY), EARLY, 10.0, 12.0, 14.0, 16.0, 20.0, END - 1.0, END])
 """The saved tau."""
 
 AT_REST = 1e-3
-"""A run is at rest when no token moves more than this in the last unit of tau, over the first diameter."""
+"""A run is at rest when no token moves more than this in the last unit of tau, over the first
+diameter.
+"""
 
 WIDE = 50
-"""From so many coordinates on, V_h = I is followed in NumPy, with one product of attention and tokens for all heads."""
+"""From so many coordinates on, V_h = I is followed in NumPy, with one product of attention and
+tokens for all heads.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n); run: what holds the end, None
-    where heads were summed.
+    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n);
+    run: what holds the end, None where heads were summed.
 
-    A run with V_h = I may be complete before END: when all tokens are within `scale`, where they stay, since hulls shrink.
+    A run with V_h = I may be complete before END: when all tokens are within `scale`, where they
+    stay, since hulls shrink.
     """
 
     tau: np.ndarray
@@ -64,8 +73,11 @@ class Shapes:
         return cluster_centres(self.shapes[-1], self.labels)
 
 
-def follow(weights: Weights, x0: np.ndarray, values: str, step: float, *, until_single: bool = False) -> Shapes:
-    """The flow up to tau = END by Runge and Kutta's steps; `step` in tau, for V_h = I five times that when leaders are settled.
+def follow(
+    weights: Weights, x0: np.ndarray, values: str, step: float, *, until_single: bool = False
+) -> Shapes:
+    """The flow up to tau = END by Runge and Kutta's steps; `step` in tau, for V_h = I five times
+    that when leaders are settled.
 
     until_single: with V_h = I it ends when all tokens are one cluster.
     """
@@ -83,20 +95,35 @@ def _with_identity(weights: Weights, x0: np.ndarray, step: float, until_single: 
     heads = weights.heads
     early, late = CLOCK[CLOCK <= EARLY], CLOCK[CLOCK >= EARLY] - EARLY
     options: dict[str, Any] = {"stepper": "rk4", "frame": "z", "throw": False}
-    first = simulate(weights, start, times=early / heads, t_end=EARLY / heads, dt=step / heads, **options)
+    first = simulate(
+        weights, start, times=early / heads, t_end=EARLY / heads, dt=step / heads, **options
+    )
     if not first.is_ok or (until_single and is_single(first.rescaled[-1], start)):
         return _of_run(first.rescaled, first)
-    second = simulate(weights, first.x[-1], times=late / heads, t_end=(END - EARLY) / heads, dt=5 * step / heads, **options)
+    second = simulate(
+        weights,
+        first.x[-1],
+        times=late / heads,
+        t_end=(END - EARLY) / heads,
+        dt=5 * step / heads,
+        **options,
+    )
     return _of_run(np.concatenate([first.rescaled, math.exp(-EARLY) * second.rescaled[1:]]), second)
 
 
 def is_single(z: np.ndarray, start: np.ndarray) -> bool:
-    """Whether all tokens are in one cluster for ever: V_h = I moves each to a mean of them, so distances cannot grow beyond."""
+    """Whether all tokens are in one cluster for ever: V_h = I moves each to a mean of them, so
+    distances cannot grow beyond.
+    """
     return bool(diameter(z) <= OBSERVED_SCALE * diameter(start))
 
 
-def with_summed_heads(weights: Weights, z: np.ndarray, step: float, until_single: bool = False) -> Shapes:
-    """dz/dtau = (mean_h P_h - I) z by the same steps: heads are summed before they meet the tokens."""
+def with_summed_heads(
+    weights: Weights, z: np.ndarray, step: float, until_single: bool = False
+) -> Shapes:
+    """dz/dtau = (mean_h P_h - I) z by the same steps: heads are summed before they meet the
+    tokens.
+    """
     shapes = [z]
     for begin, end in zip(CLOCK[:-1], CLOCK[1:], strict=True):
         count = math.ceil(round((end - begin) / (step if end <= EARLY else 5 * step), 6))
@@ -106,8 +133,12 @@ def with_summed_heads(weights: Weights, z: np.ndarray, step: float, until_single
         if until_single and end <= EARLY and is_single(z, shapes[0]):
             break
     tau = float(CLOCK[len(shapes) - 1])
-    return Shapes(CLOCK[: len(shapes)], np.array(shapes), lambda: np.stack(list(_attentions(weights, z, tau))),
-                  is_complete=bool(np.isfinite(z).all()))
+    return Shapes(
+        CLOCK[: len(shapes)],
+        np.array(shapes),
+        lambda: np.stack(list(_attentions(weights, z, tau))),
+        is_complete=bool(np.isfinite(z).all()),
+    )
 
 
 def _runge_kutta(weights: Weights, z: np.ndarray, tau: float, step: float) -> np.ndarray:
@@ -140,8 +171,17 @@ def _attentions(weights: Weights, z: np.ndarray, tau: float) -> Iterator[np.ndar
 def _with_own_values(weights: Weights, x0: np.ndarray, step: float, rate: float) -> Shapes:
     from attnlab.engine import simulate
 
-    run = simulate(weights, x0, times=CLOCK / rate, t_end=END / rate, dt=step / rate, stepper="rk4", frame="x", throw=False)
-    states, _ = run.scaled_x()                                       # up to a factor that each time has of its own
+    run = simulate(
+        weights,
+        x0,
+        times=CLOCK / rate,
+        t_end=END / rate,
+        dt=step / rate,
+        stepper="rk4",
+        frame="x",
+        throw=False,
+    )
+    states, _ = run.scaled_x()  # up to a factor that each time has of its own
     sizes = np.linalg.norm(states, axis=-1).max(axis=-1)[:, None, None]
     return _of_run(states / sizes * float(np.linalg.norm(x0, axis=-1).max()), run)
 
@@ -149,11 +189,19 @@ def _with_own_values(weights: Weights, x0: np.ndarray, step: float, rate: float)
 def _of_run(shapes: np.ndarray, run: Trajectory) -> Shapes:
     from attnlab.dynamics import attention
 
-    return Shapes(CLOCK[: len(shapes)], shapes, lambda: np.asarray(attention(run)), is_complete=run.is_ok, run=run)
+    return Shapes(
+        CLOCK[: len(shapes)],
+        shapes,
+        lambda: np.asarray(attention(run)),
+        is_complete=run.is_ok,
+        run=run,
+    )
 
 
 def counts_over_time(flow: Shapes) -> np.ndarray:
-    """The number of clusters at each tau of CLOCK; NaN where the run did not get, 1 after a run that was complete before."""
+    """The number of clusters at each tau of CLOCK; NaN where the run did not get, 1 after a run
+    that was complete before.
+    """
     counts = np.full(len(CLOCK), 1.0 if flow.is_complete else np.nan)
     counts[: len(flow.tau)] = cluster_count(flow.shapes, flow.scale)
     return counts
@@ -175,26 +223,34 @@ def last_merging(counts: np.ndarray) -> float:
 
 def movement(flow: Shapes) -> float:
     """How far a token moves in the last unit of tau, over the first diameter."""
-    return float(np.linalg.norm(flow.shapes[-1] - flow.shapes[-2], axis=-1).max() / diameter(flow.shapes[0]))
+    return float(
+        np.linalg.norm(flow.shapes[-1] - flow.shapes[-2], axis=-1).max() / diameter(flow.shapes[0])
+    )
 
 
 def outer(centres: np.ndarray, scale: float) -> np.ndarray:
-    """Which of centres (m, k) are vertices of their hull, and farther than `scale` outside that of the others: (m,) booleans."""
+    """Which of centres (m, k) are vertices of their hull, and farther than `scale` outside that of
+    the others: (m,) booleans.
+    """
     others = [np.delete(centres, i, axis=0) for i in range(len(centres))]
-    return np.array([float(hull_violation(rest, centres[i])) > scale for i, rest in enumerate(others)])
+    return np.array(
+        [float(hull_violation(rest, centres[i])) > scale for i, rest in enumerate(others)]
+    )
 
 
 def held(flow: Shapes) -> tuple[float, int]:
-    """(the least share of attention, over heads, that a vertex of the centres' hull keeps for itself; centres that are none).
+    """(the least share of attention, over heads, that a vertex of the centres' hull keeps for
+    itself; centres that are none).
 
-    A cluster that is a vertex and gives attention to others moves inwards, so at rest the share is 1. (1, 0) for one cluster.
+    A cluster that is a vertex and gives attention to others moves inwards, so at rest the share is
+    1. (1, 0) for one cluster.
     """
     labels, centres = flow.labels, flow.centres
     if len(centres) == 1:
         return 1.0, 0
     vertices = np.flatnonzero(outer(centres, flow.scale))
     same = labels[:, None] == labels
-    kept = np.where(same, flow.attention(), 0.0).sum(axis=-1)                                    # (h, n)
+    kept = np.where(same, flow.attention(), 0.0).sum(axis=-1)  # (h, n)
     return float(kept[:, np.isin(labels, vertices)].min(initial=1.0)), len(centres) - len(vertices)
 
 
@@ -205,5 +261,7 @@ def nearest_cosine(points: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 def random_mixtures(tokens: np.ndarray, count: int) -> np.ndarray:
-    """`count` convex combinations (count, k) of the tokens (n, k), weights uniform on the simplex."""
+    """`count` convex combinations (count, k) of the tokens (n, k), weights uniform on the
+    simplex.
+    """
     return np.random.default_rng(0).dirichlet(np.ones(len(tokens)), count) @ tokens

@@ -1,4 +1,6 @@
-"""Some pages of plain English, written for attnlab: what the experiments with real embeddings read."""
+"""Some pages of plain English, written for attnlab: what the experiments with real embeddings
+read.
+"""
 
 from __future__ import annotations
 

@@ -12,12 +12,20 @@ from attnlab.types import Limit, Spec
 from attnlab.verdicts import Verdicts
 
 
-def study(spec: Spec, progress: Progress | None = None, *, name: str = "run", limit_times: Sequence[float] | None = None,
-          work: float = WORK, names: Sequence[str] | None = None) -> dict[str, Any]:
-    """{"run": .., "limit": .., "verdicts": ..} of a Spec; under another `name` also name_limit and name_verdicts.
+def study(
+    spec: Spec,
+    progress: Progress | None = None,
+    *,
+    name: str = "run",
+    limit_times: Sequence[float] | None = None,
+    work: float = WORK,
+    names: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """{"run": .., "limit": .., "verdicts": ..} of a Spec; under another `name` also name_limit and
+    name_verdicts.
 
-    limit_times: times beyond the wall at which the Limit keeps the tokens. names: the results to check, None for all.
-    work: units for the limit, and again for the verdicts; see attnlab.limit.
+    limit_times: times beyond the wall at which the Limit keeps the tokens. names: the results to
+    check, None for all. work: units for the limit, and again for the verdicts; see attnlab.limit.
     """
     from attnlab.limits import limit
     from attnlab.run import run_spec
@@ -28,5 +36,9 @@ def study(spec: Spec, progress: Progress | None = None, *, name: str = "run", li
     run = run_spec(spec, progress=progress.part(0.0, 0.3))
     end = limit(run, times=limit_times, work=work, progress=progress.part(0.3, 0.6))
     verdicts = check(run, names=names, work=work, progress=progress.part(0.6, 1.0))
-    assert isinstance(end, Limit) and isinstance(verdicts, Verdicts)                # of one run
-    return {name: dataset_of(run), f"{before}limit": limit_dataset(end), f"{before}verdicts": verdict_dataset({name: verdicts})}
+    assert isinstance(end, Limit) and isinstance(verdicts, Verdicts)  # of one run
+    return {
+        name: dataset_of(run),
+        f"{before}limit": limit_dataset(end),
+        f"{before}verdicts": verdict_dataset({name: verdicts}),
+    }

@@ -22,9 +22,16 @@ from attnlab.types import Dynamics, Limit
 
 
 def heads_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, allowance: Allowance, common: dict[str, Any]
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    common: dict[str, Any],
 ) -> Limit:
-    """The Limit of one start x0 (n, d), which are the tokens at the time `begin`; Refused where it is not covered."""
+    """The Limit of one start x0 (n, d), which are the tokens at the time `begin`; Refused where it
+    is not covered.
+    """
     began = time.perf_counter()
     problem = make_heads_problem(dynamics, x0)
     unwound = float(np.exp(-problem.rate * begin))
@@ -36,10 +43,20 @@ def heads_limit(
         z[index] = (state * unwound)[number]
     z = np.where(np.isfinite(z), z, np.nan)
     stats = {
-        "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": float(decision.condition), "steps": one.steps,
-        "log_size": one.log_size, "work": allowance.used,
+        "seconds": time.perf_counter() - began,
+        "kind": decision.kind,
+        "condition": float(decision.condition),
+        "steps": one.steps,
+        "log_size": one.log_size,
+        "work": allowance.used,
     }
-    own = {"x0": x0 * unwound if begin else x0, "t": one.t + begin, "times": times, "z": z, "path": z}
+    own = {
+        "x0": x0 * unwound if begin else x0,
+        "t": one.t + begin,
+        "times": times,
+        "z": z,
+        "path": z,
+    }
     shared = {**common, **own, "stats": stats}
     if decision.grade == "undecided":
         return undecided(shared, n, np.eye(d), _obstacle(problem, decision, begin, allowance))
@@ -51,19 +68,30 @@ def heads_limit(
     for other in decision.replicas:
         assert other.frozen is not None
         named[other.frozen.map.leader != map.leader] = -1
-    by_head = np.where(named >= 0, tokens[named], -1)[:, number]                    # (H, n)
+    by_head = np.where(named >= 0, tokens[named], -1)[:, number]  # (H, n)
     leaders = np.where((by_head == by_head[0]).all(axis=0), by_head[0], -1)
     given = np.where(problem.same_head[:, None] >= 0, by_head[problem.same_head], -1)
     reason = _proved(problem, decision, int(labels.max()) + 1, n, begin)
     return Limit(
-        labels=labels, leaders=leaders, head_leaders=given, basis=np.eye(d), points=(decision.points * unwound)[number],
-        error=decision.error * unwound, grade=decision.grade, reason=reason,
+        labels=labels,
+        leaders=leaders,
+        head_leaders=given,
+        basis=np.eye(d),
+        points=(decision.points * unwound)[number],
+        error=decision.error * unwound,
+        grade=decision.grade,
+        reason=reason,
         certificate=_certificate_text(problem, decision, reason, begin),
-        state=heads_state(problem, (one, *decision.replicas), begin, start_digest(dynamics, shared["x0"])), **shared,
+        state=heads_state(
+            problem, (one, *decision.replicas), begin, start_digest(dynamics, shared["x0"])
+        ),
+        **shared,
     )
 
 
-def _obstacle(problem: HeadsProblem, decision: HeadsDecision, begin: float, allowance: Allowance) -> str:
+def _obstacle(
+    problem: HeadsProblem, decision: HeadsDecision, begin: float, allowance: Allowance
+) -> str:
     """Why it is undecided, with head, row and pair."""
     names, one = [int(token) for token in problem.tokens], decision.original
     where = ""
@@ -72,28 +100,41 @@ def _obstacle(problem: HeadsProblem, decision: HeadsDecision, begin: float, allo
     elif decision.row >= 0 and decision.column >= 0 and one.leader is not None:
         given = int(np.argmax(problem.same_head == decision.head))
         leader, rival = names[one.leader[decision.head, decision.row]], names[decision.column]
-        where = f" Open: whether token {names[decision.row]} follows token {leader} or token {rival} in head {given}."
-    return f"Undecided ({decision.kind}) at t = {one.t + begin:.4g}: {sentence(decision.kind, allowance, SHARED)}.{where}"
+        where = (
+            f" Open: whether token {names[decision.row]} follows token {leader} or token {rival} in"
+            f" head {given}."
+        )
+    return (
+        f"Undecided ({decision.kind}) at t = {one.t + begin:.4g}:"
+        f" {sentence(decision.kind, allowance, SHARED)}.{where}"
+    )
 
 
-def _proved(problem: HeadsProblem, decision: HeadsDecision, count: int, n: int, begin: float) -> str:
+def _proved(
+    problem: HeadsProblem, decision: HeadsDecision, count: int, n: int, begin: float
+) -> str:
     one = decision.original
     assert one.frozen is not None
     map = one.frozen.map
     mixed = int(np.bincount(problem.same_as, minlength=n)[problem.tokens][map.is_mixed].sum())
     between = ""
     if mixed:
-        between = f", {mixed} of them with heads that choose different classes and a limit between these"
+        between = (
+            f", {mixed} of them with heads that choose different classes and a limit between these"
+        )
     text = (
-        f"Certified at t = {one.t + begin:.4g}: in {len(problem.v)} heads with different scores {count_words(n, 'token')} follow "
-        f"{len(map.tuples)} {'class' if len(map.tuples) == 1 else 'classes'} of leaders and have {count_words(count, 'limit')}"
-        f"{between}. In no head does a gap between a row's leader and another token ever close again. "
-        "Two perturbed replicas, computed otherwise, agree"
+        f"Certified at t = {one.t + begin:.4g}: in {len(problem.v)} heads with different scores"
+        f" {count_words(n, 'token')} follow {len(map.tuples)}"
+        f" {'class' if len(map.tuples) == 1 else 'classes'} of leaders and have"
+        f" {count_words(count, 'limit')}{between}. In no head does a gap between a row's leader and"
+        " another token ever close again. Two perturbed replicas, computed otherwise, agree"
     )
     return f"{text}{'' if decision.grade == 'exact' else ' on labels and points, up to who leads inside a class'}."
 
 
-def _certificate_text(problem: HeadsProblem, decision: HeadsDecision, reason: str, begin: float) -> str:
+def _certificate_text(
+    problem: HeadsProblem, decision: HeadsDecision, reason: str, begin: float
+) -> str:
     """What was proved, from which state, with which margins."""
     one, frozen, names = decision.original, decision.original.frozen, problem.tokens
     assert frozen is not None
@@ -102,16 +143,35 @@ def _certificate_text(problem: HeadsProblem, decision: HeadsDecision, reason: st
     lines = [
         reason,
         "",
-        f"V_h                  v_h I, v_h = {', '.join(f'{v:.6g}' for v in problem.v[:8])}{', ...' if H > 8 else ''}",
-        f"growing directions   k = {frozen.Y.shape[1]} of {frozen.Y.shape[1]}, all with the rate v = {problem.rate:.6g}",
-        f"state certified      t = {one.t + begin:.6g}, log max|x| = {one.log_size:.4g}, from the softmax flow itself",
-        f"classes              leaders head by head: {'; '.join(shown)}{'; ...' if len(frozen.map.tuples) > 8 else ''}",
-        f"gaps                 all {H * m * (m - 1)} stay above G e^(v s / 2) for s >= 0, "
-        f"G = {margin_of(problem, frozen.log_size):.4g} (at least {LEAST_MARGIN:g} + log n + log max|x|)",
-        f"error of the state   {frozen.Y_error.max():.2g} absolute, {frozen.D_error.max():.2g} inside a class; "
-        "in every partial sum",
-        f"replicas             start pushed by +-{PUSH:g}, tolerance and times of looking changed: same answer; "
-        f"perturbations are magnified {decision.condition:.2g} times",
+        (
+            "V_h                  v_h I, v_h ="
+            f" {', '.join(f'{v:.6g}' for v in problem.v[:8])}{', ...' if H > 8 else ''}"
+        ),
+        (
+            f"growing directions   k = {frozen.Y.shape[1]} of {frozen.Y.shape[1]}, all with the"
+            f" rate v = {problem.rate:.6g}"
+        ),
+        (
+            f"state certified      t = {one.t + begin:.6g}, log max|x| = {one.log_size:.4g}, from"
+            " the softmax flow itself"
+        ),
+        (
+            "classes              leaders head by head:"
+            f" {'; '.join(shown)}{'; ...' if len(frozen.map.tuples) > 8 else ''}"
+        ),
+        (
+            f"gaps                 all {H * m * (m - 1)} stay above G e^(v s / 2) for s >= 0, G ="
+            f" {margin_of(problem, frozen.log_size):.4g} (at least {LEAST_MARGIN:g} + log n + log"
+            " max|x|)"
+        ),
+        (
+            f"error of the state   {frozen.Y_error.max():.2g} absolute, {frozen.D_error.max():.2g}"
+            " inside a class; in every partial sum"
+        ),
+        (
+            f"replicas             start pushed by +-{PUSH:g}, tolerance and times of looking"
+            f" changed: same answer; perturbations are magnified {decision.condition:.2g} times"
+        ),
         f"error of the points  {decision.error:.2g}",
         f"grade                {decision.grade}",
     ]

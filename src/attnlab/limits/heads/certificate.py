@@ -8,9 +8,10 @@ With y = vs / 2, p_1 = 1 + y and p_2 = 1 + y + y^2 / 2 the functions
 
     e^{2vs}  >=  (1 + vs) e^{vs}  >=  e^{vs}  >=  e^{vs/2}  >=  p_2(y)  >=  p_1(y)  >=  1
 
-fall from left to right for all s >= 0, and s e^{vs}, s^2 and s are combinations of neighbours. If all partial sums of the
-coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2} for ever. Each coefficient is first lowered by its
-error, in which there is what softmax leaks (docs/limits.md, "Several heads").
+fall from left to right for all s >= 0, and s e^{vs}, s^2 and s are combinations of neighbours. If
+all partial sums of the coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2}
+for ever. Each coefficient is first lowered by its error, in which there is what softmax leaks
+(docs/limits.md, "Several heads").
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ LEAK = math.exp(-LEAST_MARGIN)
 
 
 def margin_of(problem: HeadsProblem, log_size: float) -> float:
-    """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the tokens."""
+    """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the
+    tokens.
+    """
     return LEAST_MARGIN + math.log(max(len(problem.same_as), 2)) + max(log_size, 0.0)
 
 
-def find_doubt(problem: HeadsProblem, frozen: Frozen, allowance: Allowance) -> tuple[int, int, int] | None:
-    """The (head, row, column) whose gap is shown the least to stay open; None where all are: certified."""
+def find_doubt(
+    problem: HeadsProblem, frozen: Frozen, allowance: Allowance
+) -> tuple[int, int, int] | None:
+    """The (head, row, column) whose gap is shown the least to stay open; None where all are:
+    certified.
+    """
     m, d = frozen.Y.shape
     allowance.spend(len(problem.v) * price_of_doubt(m * m, 2 * d, False))
     block = max(1, MOST_NUMBERS // (m * d))
@@ -54,7 +61,9 @@ def find_doubt(problem: HeadsProblem, frozen: Frozen, allowance: Allowance) -> t
 
 
 def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> np.ndarray:
-    """The smallest partial sum of each gap of these rows, (rows, m); infinite at the leader itself."""
+    """The smallest partial sum of each gap of these rows, (rows, m); infinite at the leader
+    itself.
+    """
     map, v, M = frozen.map, problem.rate, problem.M[h]
     lead, parts = map.leader[h, rows], frozen.parts
     x_error, D_error = frozen.Y_error + LEAK, frozen.D_error + LEAK
@@ -62,11 +71,18 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     is_same = (map.kind[lead][:, None] == map.kind[None, :])[:, :, None]
     dY = np.where(is_same, 0.0, frozen.Y[lead][:, None] - frozen.Y[None])
     dY_error = np.where(is_same, 0.0, 2.0 * x_error)
-    dK, dK_error = np.broadcast_to(-frozen.K[None], dY.shape), np.broadcast_to(K_error[None], dY.shape)
+    dK, dK_error = (
+        np.broadcast_to(-frozen.K[None], dY.shape),
+        np.broadcast_to(K_error[None], dY.shape),
+    )
     near = (parts[0][lead][:, None] - parts[0][None]) + (parts[1][lead][:, None] - parts[1][None])
     dD = np.where(is_same, near, frozen.D[lead][:, None] - frozen.D[None])
     dD_error = np.where(is_same, D_error[lead][:, None] + D_error[None], 4.0 * x_error)
-    Y, K, D = ((frozen.Y[rows], x_error), (frozen.K[rows], K_error[rows]), (frozen.D[rows], D_error[rows] + 2.0 * x_error))
+    Y, K, D = (
+        (frozen.Y[rows], x_error),
+        (frozen.K[rows], K_error[rows]),
+        (frozen.D[rows], D_error[rows] + 2.0 * x_error),
+    )
     gap_Y, gap_K, gap_D = (dY, dY_error), (dK, dK_error), (dD, dD_error)
     C2 = _lowest(Y, M, gap_Y)
     S1 = _lowest(Y, M, gap_K) + _lowest(K, M, gap_Y)
@@ -76,17 +92,23 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     Q0 = _lowest(D, M, gap_D) + (problem.bonus[lead][:, None] - problem.bonus[None, :])
     grown = C2 + C1
     left = grown - margin_of(problem, frozen.log_size)
-    sums = np.stack([C2, C2 + S1 / v, grown, left, left + 8.0 / v**2 * Q2, left + 2.0 / v * Q1, left + Q0]).min(axis=0)
+    sums = np.stack(
+        [C2, C2 + S1 / v, grown, left, left + 8.0 / v**2 * Q2, left + 2.0 / v * Q1, left + Q0]
+    ).min(axis=0)
     sums[np.arange(len(rows)), lead] = math.inf
     return np.asarray(sums)
 
 
-def _lowest(left: tuple[np.ndarray, np.ndarray], M: np.ndarray, right: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _lowest(
+    left: tuple[np.ndarray, np.ndarray], M: np.ndarray, right: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """The least u^T M w for u (rows, d), w (rows, m, d) within their errors: (rows, m)."""
     (u, u_error), (w, w_error) = left, right
     size = np.abs(M)
     far, off = np.abs(u) @ size, np.broadcast_to(u_error, u.shape) @ size
     value = np.einsum("ib,ikb->ik", u @ M, w)
     terms = np.einsum("ib,ikb->ik", far, np.abs(w))
-    doubt = np.einsum("ib,ikb->ik", off, np.abs(w)) + np.einsum("ib,ikb->ik", far + off, np.broadcast_to(w_error, w.shape))
+    doubt = np.einsum("ib,ikb->ik", off, np.abs(w)) + np.einsum(
+        "ib,ikb->ik", far + off, np.broadcast_to(w_error, w.shape)
+    )
     return np.asarray(value - doubt - ROUNDING * terms)

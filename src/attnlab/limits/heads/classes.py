@@ -1,16 +1,19 @@
 """Attention that is Boolean in every head: classes of leaders, and the flow in closed form.
 
-L_h(i) is the token that i listens to in head h. The class condition: for every token a that leads somebody,
+L_h(i) is the token that i listens to in head h. The class condition: for every token a that leads
+somebody,
 
     L_g(L_h(a)) = L_g(a)    for all heads g, h.
 
-Then all tokens of a tuple (L_1(a) .. L_H(a)) have this tuple themselves. They are a class c. X_c = sum_h (v_h / v) x_{L_h(a)}
-obeys X_c' = v X_c, and the differences inside the class are constant. Every token is
+Then all tokens of a tuple (L_1(a) .. L_H(a)) have this tuple themselves. They are a class c. X_c =
+sum_h (v_h / v) x_{L_h(a)} obeys X_c' = v X_c, and the differences inside the class are constant.
+Every token is
 
     x_i(s) = Y_i e^{vs} + s K_i + D_i
     Y_i = sum_h (v_h / v) X_{c_h},     K_i = sum_h v_h (x_{L_h(i)} - X_{c_h}),     D_i = x_i - Y_i
 
-with c_h the class of L_h(i). Tokens that give each class the same part of v have the same Y, exactly, whatever the numbers.
+with c_h the class of L_h(i). Tokens that give each class the same part of v have the same Y,
+exactly, whatever the numbers.
 """
 
 from __future__ import annotations
@@ -27,11 +30,11 @@ from attnlab.limits.heads.problem import HeadsProblem
 class Map:
     """The leaders of all heads, where the class condition holds."""
 
-    leader: np.ndarray              # (H, m)
-    tuples: np.ndarray              # (C, H): the tokens of each class, head by head
-    class_of: np.ndarray            # (m,): the class of a token that leads somebody, else -1
-    kind: np.ndarray                # (m,): equal where each class has the same part of v
-    is_steady: np.ndarray           # (m,) bool: the leaders are the tuple of one class, so that K = 0
+    leader: np.ndarray  # (H, m)
+    tuples: np.ndarray  # (C, H): the tokens of each class, head by head
+    class_of: np.ndarray  # (m,): the class of a token that leads somebody, else -1
+    kind: np.ndarray  # (m,): equal where each class has the same part of v
+    is_steady: np.ndarray  # (m,) bool: the leaders are the tuple of one class, so that K = 0
 
     @property
     def is_mixed(self) -> np.ndarray:
@@ -41,13 +44,16 @@ class Map:
 
 
 def in_classes(leader: np.ndarray) -> bool:
-    """Whether the class condition holds: leader[g, leader[h, a]] = leader[g, a] for all heads g, h and every a that leads."""
+    """Whether the class condition holds: leader[g, leader[h, a]] = leader[g, a] for all heads g, h
+    and every a that leads.
+    """
     leading = np.unique(leader)
     return not (leader[:, leader[:, leading]] != leader[:, None, leading]).any()
 
 
 def size_of(x: np.ndarray) -> np.ndarray:
-    """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0 along those that are 0 for all.
+    """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0 along
+    those that are 0 for all.
 
     All grow at the rate v, so the integrator gives them one tolerance together.
     """
@@ -75,32 +81,43 @@ def find_map(problem: HeadsProblem, leader: np.ndarray) -> Map | None:
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """The tokens at time t in parts, x_i(s) = Y_i e^{vs} + s K_i + D_i, with bounds of the errors."""
+    """The tokens at time t in parts, x_i(s) = Y_i e^{vs} + s K_i + D_i, with bounds of the
+    errors.
+    """
 
     map: Map
     t: float
     log_size: float
-    parts: np.ndarray               # (2, m, d): hi and lo
-    Y: np.ndarray                   # (m, d)
+    parts: np.ndarray  # (2, m, d): hi and lo
+    Y: np.ndarray  # (m, d)
     K: np.ndarray
     D: np.ndarray
-    Y_error: np.ndarray             # (d,): of every token
-    D_error: np.ndarray             # (m, d): of the differences to tokens of the same kind
-    K_error: np.ndarray             # (m, d): 0 where K is 0
+    Y_error: np.ndarray  # (d,): of every token
+    D_error: np.ndarray  # (m, d): of the differences to tokens of the same kind
+    K_error: np.ndarray  # (m, d): 0 where K is 0
 
     def at(self, rate: float, s: float) -> np.ndarray:
         """z = e^{-v (t + s)} x of all tokens a time s later, (m, d)."""
-        return self.Y * np.exp(-rate * self.t) + (s * self.K + self.D) * np.exp(-rate * (self.t + s))
+        return self.Y * np.exp(-rate * self.t) + (s * self.K + self.D) * np.exp(
+            -rate * (self.t + s)
+        )
 
 
 def freeze(
-    problem: HeadsProblem, map: Map, parts: np.ndarray, t: float, tolerance: float, start_size: np.ndarray, mixed_size: np.ndarray
+    problem: HeadsProblem,
+    map: Map,
+    parts: np.ndarray,
+    t: float,
+    tolerance: float,
+    start_size: np.ndarray,
+    mixed_size: np.ndarray,
 ) -> Frozen:
     """The frozen flow from tokens hi + lo, parts (2, m, d).
 
-    Errors: of a token relative to the largest one. Inside a class relative to its own extent and to the size that tokens had
-    when rows were last mixed, or leaders not in classes: since then tokens with equal leaders have received equal increments.
-    Tokens with other leaders in the same class receive increments that are rounded otherwise, 1e-16 of their size.
+    Errors: of a token relative to the largest one. Inside a class relative to its own extent and to
+    the size that tokens had when rows were last mixed, or leaders not in classes: since then tokens
+    with equal leaders have received equal increments. Tokens with other leaders in the same class
+    receive increments that are rounded otherwise, 1e-16 of their size.
     """
     x, v, rate = parts[0] + parts[1], problem.v, problem.rate
 
@@ -109,11 +126,16 @@ def freeze(
 
     everyone, leading = np.arange(len(x)), np.flatnonzero(map.class_of >= 0)
     X = np.einsum("h,chd->cd", v / rate, x[map.tuples])
-    beside = np.zeros_like(x)                                           # of a leader: x_a - X of its class
-    beside[leading] = sum(v[h] / rate * apart(leading, map.leader[h, leading]) for h in range(len(v)))
+    beside = np.zeros_like(x)  # of a leader: x_a - X of its class
+    beside[leading] = sum(
+        v[h] / rate * apart(leading, map.leader[h, leading]) for h in range(len(v))
+    )
     Y = sum(v[h] / rate * X[map.class_of[map.leader[h]]] for h in range(len(v)))
     K = sum(v[h] * beside[map.leader[h]] for h in range(len(v)))
-    D = sum(v[h] / rate * (apart(everyone, map.leader[h]) + beside[map.leader[h]]) for h in range(len(v)))
+    D = sum(
+        v[h] / rate * (apart(everyone, map.leader[h]) + beside[map.leader[h]])
+        for h in range(len(v))
+    )
     K = np.where(map.is_steady[:, None], 0.0, K)
     scale = size_of(x)
     extent = np.zeros_like(x)
@@ -122,6 +144,20 @@ def freeze(
     floor = tolerance * np.maximum(start_size, mixed_size) + 2.0**-96 * scale
     D_error = floor + tolerance * extent + np.where(map.is_steady[:, None], 0.0, 2.0**-50 * scale)
     widest = size_of(beside[leading])
-    K_error = np.where(map.is_steady[:, None], 0.0, 2.0 * rate * (floor + tolerance * widest + 2.0**-52 * np.abs(K)))
-    return Frozen(map, t, float(np.log(scale.max())) if scale.any() else -np.inf, parts, np.asarray(Y), K, np.asarray(D),
-                  tolerance * scale, D_error, K_error)
+    K_error = np.where(
+        map.is_steady[:, None],
+        0.0,
+        2.0 * rate * (floor + tolerance * widest + 2.0**-52 * np.abs(K)),
+    )
+    return Frozen(
+        map,
+        t,
+        float(np.log(scale.max())) if scale.any() else -np.inf,
+        parts,
+        np.asarray(Y),
+        K,
+        np.asarray(D),
+        tolerance * scale,
+        D_error,
+        K_error,
+    )

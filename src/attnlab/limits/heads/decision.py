@@ -1,4 +1,6 @@
-"""What three attempts say together: the tokens as given, and two replicas pushed by opposite amounts and computed otherwise."""
+"""What three attempts say together: the tokens as given, and two replicas pushed by opposite
+amounts and computed otherwise.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LADDER = (Settings.rtol, 1e-14)
 """Tolerances of the original; those of the replicas are ten times larger."""
 
 HELPED_BY_TOLERANCE = ("growth", "close limits")
-"""What stands in the way when the errors of late changes of leader are larger than what must be seen."""
+"""What stands in the way when the errors of late changes of leader are larger than what must be
+seen.
+"""
 
 
 @dataclass(eq=False)
@@ -27,19 +31,23 @@ class HeadsDecision:
     """The grade, and what it rests on."""
 
     grade: str
-    kind: str                       # "certified", or what stands in the way
+    kind: str  # "certified", or what stands in the way
     original: HeadsAttempt
-    points: np.ndarray              # (m, d) of the different tokens; NaN where undecided
+    points: np.ndarray  # (m, d) of the different tokens; NaN where undecided
     error: float = np.inf
-    condition: float = np.inf       # how much a perturbation of the start is magnified in the points
+    condition: float = np.inf  # how much a perturbation of the start is magnified in the points
     head: int = -1
     row: int = -1
     column: int = -1
     replicas: tuple[HeadsAttempt, ...] = ()
 
 
-def decide_heads(problem: HeadsProblem, x0: np.ndarray, allowance: Allowance, times: np.ndarray) -> HeadsDecision:
-    """Three attempts and what they say; once more with a finer tolerance where errors stand in the way of the certificate."""
+def decide_heads(
+    problem: HeadsProblem, x0: np.ndarray, allowance: Allowance, times: np.ndarray
+) -> HeadsDecision:
+    """Three attempts and what they say; once more with a finer tolerance where errors stand in the
+    way of the certificate.
+    """
     found: HeadsDecision | None = None
     for rtol in LADDER if is_small(problem.coordinates.dynamics, len(x0)) else (LARGE_RTOL,):
         own = Settings(rtol=rtol)
@@ -60,7 +68,14 @@ def compare_heads(problem: HeadsProblem, three: list[HeadsAttempt]) -> HeadsDeci
     failed = next((one for one in three if one.kind != "certified"), None)
     if failed is not None:
         return HeadsDecision(
-            "undecided", failed.kind, original, open_points, head=failed.head, row=failed.row, column=failed.column)
+            "undecided",
+            failed.kind,
+            original,
+            open_points,
+            head=failed.head,
+            row=failed.row,
+            column=failed.column,
+        )
     frozen = [one.frozen for one in three if one.frozen is not None]
     points = [one.Y * np.exp(-problem.rate * one.t) for one in frozen]
     size = max(float(np.abs(points[0]).max(initial=0.0)), 1e-300)
@@ -69,16 +84,22 @@ def compare_heads(problem: HeadsProblem, three: list[HeadsAttempt]) -> HeadsDeci
     error, condition = max(own, REPLICA_ERROR * apart), apart / (PUSH * size)
     groups = [first_of(one.map.kind) for one in frozen]
     if any(not np.array_equal(one, groups[0]) for one in groups):
-        row = next(int(np.flatnonzero(one != groups[0])[0]) for one in groups if (one != groups[0]).any())
+        row = next(
+            int(np.flatnonzero(one != groups[0])[0]) for one in groups if (one != groups[0]).any()
+        )
         return HeadsDecision("undecided", "replicas disagree", original, open_points, row=row)
     is_same = all(np.array_equal(one.map.leader, frozen[0].map.leader) for one in frozen)
     if not is_same and apart > SAME_POINTS * size:
         return HeadsDecision("undecided", "replicas disagree", original, open_points)
     pair = close_pair(frozen[0])
     if pair is not None:
-        return HeadsDecision("undecided", "close limits", original, open_points, row=pair[0], column=pair[1])
+        return HeadsDecision(
+            "undecided", "close limits", original, open_points, row=pair[0], column=pair[1]
+        )
     grade = "exact" if is_same else "group"
-    return HeadsDecision(grade, "certified", original, points[0], error, condition, replicas=tuple(three[1:]))
+    return HeadsDecision(
+        grade, "certified", original, points[0], error, condition, replicas=tuple(three[1:])
+    )
 
 
 def first_of(kind: np.ndarray) -> np.ndarray:
@@ -88,7 +109,9 @@ def first_of(kind: np.ndarray) -> np.ndarray:
 
 
 def close_pair(frozen: Frozen) -> tuple[int, int] | None:
-    """Two tokens of different kinds whose limits cannot be told apart within their errors, if there are any."""
+    """Two tokens of different kinds whose limits cannot be told apart within their errors, if there
+    are any.
+    """
     firsts = np.unique(first_of(frozen.map.kind))
     for number, i in enumerate(firsts):
         others = firsts[number + 1 :]

@@ -20,13 +20,17 @@ class HeadsFlow:
     largest_log_size = 44.0
     """Beyond it hi + lo no longer hold offsets inside a class to the tolerance."""
 
-    def __init__(self, problem: HeadsProblem, x0: np.ndarray, settings: Settings, allowance: Allowance):
+    def __init__(
+        self, problem: HeadsProblem, x0: np.ndarray, settings: Settings, allowance: Allowance
+    ):
         start = x0 + settings.push * np.abs(x0).max(axis=0) * pattern(x0, problem.same_as)
         self.problem, self.allowance, self.tokens = problem, allowance, problem.tokens
         self.tolerance = 10.0 * settings.rtol
         self.flow = Flow(problem.coordinates, start, settings.rtol, allowance.flag)
         self.start_size = size_of(start)
-        self.mixed_size = self.start_size           # of the tokens when rows were last mixed, or leaders not in classes
+        self.mixed_size = (
+            self.start_size
+        )  # of the tokens when rows were last mixed, or leaders not in classes
         self._last: np.ndarray | None = None
 
     @property
@@ -48,14 +52,24 @@ class HeadsFlow:
         """(status, tokens (T, m, d) at `times` counted from now), going on by `duration`."""
         before, flow = self.flow.evaluations, self.flow
         price = len(self.problem.v) * price_of_evaluation(flow.n, flow.d, flow.is_extended)
-        status, states = flow.advance(duration, times, 1 + int(self.allowance.left / (STAGES * price)))
-        self.allowance.spend(self.allowance.left if status is Status.MAX_STEPS else (flow.evaluations - before) * price)
+        status, states = flow.advance(
+            duration, times, 1 + int(self.allowance.left / (STAGES * price))
+        )
+        self.allowance.spend(
+            self.allowance.left
+            if status is Status.MAX_STEPS
+            else (flow.evaluations - before) * price
+        )
         return status, states[:, self.tokens]
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(leader, gap, rival), (H, m) each, of every row of every head."""
         H, m, d = len(self.problem.v), len(self.tokens), self.flow.d
-        leader, rival, gap = np.zeros((H, m), np.int64), np.zeros((H, m), np.int64), np.zeros((H, m))
+        leader, rival, gap = (
+            np.zeros((H, m), np.int64),
+            np.zeros((H, m), np.int64),
+            np.zeros((H, m)),
+        )
         hi_lo = np.ascontiguousarray(self.flow.y[:, :, self.tokens])
         bonus, everyone = self.problem.bonus, np.arange(m)
         self.allowance.spend(H * price_of_evaluation(m, d, is_extended=True))

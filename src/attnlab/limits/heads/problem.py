@@ -2,8 +2,8 @@
 
     x_i' = sum_h v_h sum_j P^h_ij x_j,      P^h_ij = softmax_j( x_i^T M_h x_j ),      v_h > 0
 
-Heads with equal scores are one, with the sum of their V; heads with V = 0 do nothing. What is not of this form is refused by
-name.
+Heads with equal scores are one, with the sum of their V; heads with V = 0 do nothing. What is not
+of this form is refused by name.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from attnlab.types import Dynamics, Weights
 class HeadsProblem:
     """What the integrator, the frozen flow and the certificate need to know."""
 
-    dynamics: Dynamics              # as given
-    coordinates: Coordinates        # what the integrator runs: the user's coordinates, beta inside the scores
-    v: np.ndarray                   # (H,): of the heads with different scores
-    M: np.ndarray                   # (H, d, d)
-    same_head: np.ndarray           # (h,): which of them each given head is; -1 where V_h = 0
-    same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
+    dynamics: Dynamics  # as given
+    coordinates: (
+        Coordinates  # what the integrator runs: the user's coordinates, beta inside the scores
+    )
+    v: np.ndarray  # (H,): of the heads with different scores
+    M: np.ndarray  # (H, d, d)
+    same_head: np.ndarray  # (h,): which of them each given head is; -1 where V_h = 0
+    same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
 
     @property
     def rate(self) -> float:
@@ -39,7 +41,9 @@ class HeadsProblem:
 
     @property
     def parts(self) -> tuple[Fraction, ...]:
-        """v_h as exact numbers: whether two tokens have the same limit is a question about their sums."""
+        """v_h as exact numbers: whether two tokens have the same limit is a question about their
+        sums.
+        """
         return tuple(Fraction(float(one)) for one in self.v)
 
     @property
@@ -80,37 +84,73 @@ def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
     v, M, same_head = read_heads(dynamics)
     d = len(M[0])
     identity = np.tile(np.eye(d), (len(v), 1, 1))
-    moved = dataclasses.replace(dynamics, weights=Weights(Q=identity, K=M, V=v[:, None, None] * identity), beta=1.0)
-    return HeadsProblem(dynamics, choose_coordinates(moved, "x"), v, M, same_head, staying_equal(dynamics, x0))
+    moved = dataclasses.replace(
+        dynamics, weights=Weights(Q=identity, K=M, V=v[:, None, None] * identity), beta=1.0
+    )
+    return HeadsProblem(
+        dynamics, choose_coordinates(moved, "x"), v, M, same_head, staying_equal(dynamics, x0)
+    )
 
 
 def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(v (H,), M (H, d, d) with beta inside, for each given head the number of its scores), or Refused."""
+    """(v (H,), M (H, d, d) with beta inside, for each given head the number of its scores), or
+    Refused.
+    """
     check_form(dynamics)
     merged = _merged(dynamics.weights)
     count = len(merged)
     if dynamics.dt is not None:
-        raise Refused(_refusal(count, "in residual layers",
-                               "Limits of several heads are computed in continuous time, without dt"))
+        raise Refused(
+            _refusal(
+                count,
+                "in residual layers",
+                "Limits of several heads are computed in continuous time, without dt",
+            )
+        )
     if dynamics.mask.is_causal:
-        raise Refused(_refusal(count, "under the causal mask", 'Limits of several heads are computed for mask="full"'))
+        raise Refused(
+            _refusal(
+                count,
+                "under the causal mask",
+                'Limits of several heads are computed for mask="full"',
+            )
+        )
     weights = dynamics.weights
     v, identity = [], np.eye(weights.d)
     for heads, V in merged:
-        what, has = f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}", "have" if len(heads) > 1 else "has"
+        what, has = (
+            f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}",
+            "have" if len(heads) > 1 else "has",
+        )
         if not np.array_equal(V, V[0, 0] * identity):
-            raise Refused(_refusal(
-                count, "with their own V_h", f"{what} {has} a V that is not a multiple of I. Limits of "
-                "several heads are computed for V_h = v_h I, v_h > 0; for other V_h z need not converge unless they commute"))
+            raise Refused(
+                _refusal(
+                    count,
+                    "with their own V_h",
+                    f"{what} {has} a V that is not a multiple of I. Limits of several heads are"
+                    " computed for V_h = v_h I, v_h > 0; for other V_h z need not converge unless"
+                    " they commute",
+                )
+            )
         if V[0, 0] < 0.0:
-            raise Refused(_refusal(
-                count, "with a negative V_h", f"{what} {has} V = {V[0, 0]:.4g} I. Limits of several "
-                "heads are computed for V_h = v_h I, v_h > 0: a head with v_h < 0 pushes a token away from its leader"))
+            raise Refused(
+                _refusal(
+                    count,
+                    "with a negative V_h",
+                    f"{what} {has} V = {V[0, 0]:.4g} I. Limits of several heads are computed for"
+                    " V_h = v_h I, v_h > 0: a head with v_h < 0 pushes a token away from its"
+                    " leader",
+                )
+            )
         v.append(V[0, 0])
     same_head = np.full(weights.heads, -1)
     for number, (heads, _) in enumerate(merged):
         same_head[heads] = number
-    return np.array(v), dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in merged]], same_head
+    return (
+        np.array(v),
+        dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in merged]],
+        same_head,
+    )
 
 
 def _listed(heads: Sequence[int]) -> str:

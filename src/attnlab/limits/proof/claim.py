@@ -22,7 +22,9 @@ NOT_PROVED = "It is not proved: {why}."
 
 
 def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Limit:
-    """The Limit proved; else the same Limit with the obstacle in its reason. begin: the time of the first tokens."""
+    """The Limit proved; else the same Limit with the obstacle in its reason. begin: the time of the
+    first tokens.
+    """
     began = time.perf_counter()
     try:
         if begin != 0.0:
@@ -35,12 +37,18 @@ def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Li
         return _proved(limit, equation, found, time.perf_counter() - began)
     except NotProved as obstacle:
         said = NOT_PROVED.format(why=obstacle)
-        return dataclasses.replace(limit, reason=f"{limit.reason} {said}", certificate=_with_first_line(limit.certificate, said))
+        return dataclasses.replace(
+            limit,
+            reason=f"{limit.reason} {said}",
+            certificate=_with_first_line(limit.certificate, said),
+        )
 
 
 def _proved(limit: Limit, equation: Equation, found: dict, seconds: float) -> Limit:
     proof = Proof(start_digest(limit.dynamics, limit.x0), equation.number, **found)
-    points, off = find_points(equation, proof.end, proof.end_radius, proof.leaders, proof.leak, proof.h)
+    points, off = find_points(
+        equation, proof.end, proof.end_radius, proof.leaders, proof.leak, proof.h
+    )
     if not tell_apart(points, off, proof.leaders):
         raise NotProved("two limits are closer than the enclosure is wide")
     grows = equation.rates > 0.0
@@ -53,49 +61,98 @@ def _proved(limit: Limit, equation: Equation, found: dict, seconds: float) -> Li
     t = math.fsum(proof.h)
     count = int(labels.max()) + 1
     radius = float(proof.end_radius.max())
-    reason = (f"Proved: {count_words(len(labels), 'token')} have {count_words(count, 'limit')}. The tokens are enclosed to "
-              f"within {radius:.2g} at t = {t:.4g}, and from there on no row changes its leader.")
+    reason = (
+        f"Proved: {count_words(len(labels), 'token')} have {count_words(count, 'limit')}. The"
+        f" tokens are enclosed to within {radius:.2g} at t = {t:.4g}, and from there on no row"
+        " changes its leader."
+    )
     lines = [
-        reason, "",
-        f"steps                {len(proof.h)} polynomials of order {proof.coefficients.shape[1] - 1}, "
-        f"{int(proof.pieces.sum())} pieces",
-        f"defect               at most {float(proof.defect.max()):.2g}, in units of x over t; rounding is part of it",
+        reason,
+        "",
+        (
+            f"steps                {len(proof.h)} polynomials of order"
+            f" {proof.coefficients.shape[1] - 1}, {int(proof.pieces.sum())} pieces"
+        ),
+        (
+            f"defect               at most {float(proof.defect.max()):.2g}, in units of x over t;"
+            " rounding is part of it"
+        ),
         f"radius at the end    {radius:.2g}, of tokens up to {float(np.abs(proof.end).max()):.4g}",
-        f"gaps                 all stay above G e^(mu s) for s >= 0, G = {proof.margin:.4g}, mu = {proof.mu:.3g}",
+        (
+            f"gaps                 all stay above G e^(mu s) for s >= 0, G = {proof.margin:.4g}, mu"
+            f" = {proof.mu:.3g}"
+        ),
         f"softmax leaks        at most {proof.leak:.2g} for ever, included in every partial sum",
         f"error of the points  {error:.2g}, proved",
         "grade                proved",
     ]
     return dataclasses.replace(
-        limit, labels=labels, leaders=leaders, basis=np.eye(len(grows))[:, grows], points=points[:, grows][equation.number],
-        error=error, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines), t=t, digits=16, state=proof.state(),
-        places=None, stats={**limit.stats, "proof_seconds": seconds, "proof_steps": len(proof.h)},
+        limit,
+        labels=labels,
+        leaders=leaders,
+        basis=np.eye(len(grows))[:, grows],
+        points=points[:, grows][equation.number],
+        error=error,
+        grade=Grade.PROVED,
+        reason=reason,
+        certificate="\n".join(lines),
+        t=t,
+        digits=16,
+        state=proof.state(),
+        places=None,
+        stats={**limit.stats, "proof_seconds": seconds, "proof_steps": len(proof.h)},
     )
 
 
 def _proved_on_sphere(limit: Limit) -> Limit:
     """A limit by the half-space lemma is enclosed already where nothing was integrated."""
     if limit.state is None or limit.state.way != "half space":
-        raise NotProved("on the sphere proofs are for a V with a simple dominant eigenvalue and tokens on one side")
+        raise NotProved(
+            "on the sphere proofs are for a V with a simple dominant eigenvalue and tokens on one"
+            " side"
+        )
     if float(limit.state.values["t"]) != 0.0:
-        raise NotProved("the first tokens do not lie on one side, and the flow on the sphere is not enclosed")
+        raise NotProved(
+            "the first tokens do not lie on one side, and the flow on the sphere is not enclosed"
+        )
     if limit.dynamics.weights.is_factored:
         raise NotProved("proofs are for V given as one matrix")
     reason = limit.reason.replace("Certified: ", "Proved: ", 1)
-    lines = [reason, "", f"error of the point   {limit.error:.2g}, proved", "grade                proved"]
-    return dataclasses.replace(limit, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines))
+    lines = [
+        reason,
+        "",
+        f"error of the point   {limit.error:.2g}, proved",
+        "grade                proved",
+    ]
+    return dataclasses.replace(
+        limit, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines)
+    )
 
 
-def _compare(limit: Limit, labels: np.ndarray, leaders: np.ndarray, points: np.ndarray, error: float) -> None:
-    """Refuse a proof that contradicts a certificate: one of them is wrong, and nobody knows which."""
+def _compare(
+    limit: Limit, labels: np.ndarray, leaders: np.ndarray, points: np.ndarray, error: float
+) -> None:
+    """Refuse a proof that contradicts a certificate: one of them is wrong, and nobody knows
+    which.
+    """
     if not limit.certified or limit.places is not None:
         return
     is_named = limit.leaders >= 0
-    same = np.array_equal(labels, limit.labels) and (limit.grade != Grade.EXACT
-                                                     or np.array_equal(leaders[is_named], limit.leaders[is_named]))
-    off = float(np.abs(points - limit.points).max(initial=0.0)) if limit.points.shape == points.shape else math.inf
-    if not same or off > 10.0 * (error + limit.error) + 1e-9 * float(np.abs(points).max(initial=0.0)):
-        raise NotProved("the enclosure leads to another limit than the certificate, so one of them is wrong; please report it")
+    same = np.array_equal(labels, limit.labels) and (
+        limit.grade != Grade.EXACT or np.array_equal(leaders[is_named], limit.leaders[is_named])
+    )
+    off = (
+        float(np.abs(points - limit.points).max(initial=0.0))
+        if limit.points.shape == points.shape
+        else math.inf
+    )
+    if not same or off > 10.0 * (error + limit.error) + 1e-9 * float(
+        np.abs(points).max(initial=0.0)
+    ):
+        raise NotProved(
+            "the enclosure leads to another limit than the certificate, so one of them is wrong;"
+            " please report it"
+        )
 
 
 def _with_first_line(certificate: str, said: str) -> str:

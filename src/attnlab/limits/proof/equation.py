@@ -1,4 +1,6 @@
-"""The equation that a proof is about, x_i' = V sum_j P_ij x_j, with what its rounded matrices are off by."""
+"""The equation that a proof is about, x_i' = V sum_j P_ij x_j, with what its rounded matrices are
+off by.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ MOST_TOKENS, MOST_COORDINATES = 200, 12
 """A proof of more would take minutes and hundreds of megabytes."""
 
 UP = 1.0 + 1e-9
-"""Sums and products of positive doubles are rounded by far less; this makes an upper bound of them."""
+"""Sums and products of positive doubles are rounded by far less; this makes an upper bound of
+them.
+"""
 
 
 class NotProved(Exception):
@@ -23,19 +27,21 @@ class NotProved(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Softmax attention of one head in R^d; P_ij is proportional to count_j exp(x_i^T M x_j) where token i sees token j."""
+    """Softmax attention of one head in R^d; P_ij is proportional to count_j exp(x_i^T M x_j) where
+    token i sees token j.
+    """
 
-    V: np.ndarray                   # (d, d), diagonal, exact
-    M: np.ndarray                   # (d, d), beta Q^T K, rounded
-    M_error: np.ndarray             # (d, d), a bound of what M is off by
-    seen: np.ndarray                # (n, n)
-    counts: np.ndarray              # (n,): how many equal tokens each different one stands for
-    x0: np.ndarray                  # (n, d): the different tokens
-    number: np.ndarray              # (tokens,): which different token each token is
+    V: np.ndarray  # (d, d), diagonal, exact
+    M: np.ndarray  # (d, d), beta Q^T K, rounded
+    M_error: np.ndarray  # (d, d), a bound of what M is off by
+    seen: np.ndarray  # (n, n)
+    counts: np.ndarray  # (n,): how many equal tokens each different one stands for
+    x0: np.ndarray  # (n, d): the different tokens
+    number: np.ndarray  # (tokens,): which different token each token is
     V_norm: float
-    M_norm: float                   # bounds of the matrix norms, from above
-    M_size: np.ndarray              # (d, d), a bound of |M|
-    M_units: int                    # a product with M is off by this many 2^-53 of what |M| gives
+    M_norm: float  # bounds of the matrix norms, from above
+    M_size: np.ndarray  # (d, d), a bound of |M|
+    M_units: int  # a product with M is off by this many 2^-53 of what |M| gives
 
     @property
     def rates(self) -> np.ndarray:
@@ -47,8 +53,12 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
     """The Equation, or NotProved."""
     n, d = x0.shape
     weights = dynamics.weights
-    if not (dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none
-            and all(plain_axes(dynamics).values())):
+    if not (
+        dynamics.geometry.is_linear
+        and dynamics.kernel.is_softmax
+        and dynamics.feedforward.is_none
+        and all(plain_axes(dynamics).values())
+    ):
         raise NotProved("proofs are for softmax attention in R^d without a feed-forward part")
     if dynamics.dt is not None:
         raise NotProved("proofs are for continuous time, not for residual layers")
@@ -58,37 +68,73 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
         raise NotProved("proofs are for one head with V given as one matrix")
     V = weights.full_V[0]
     if not np.array_equal(V, np.diag(np.diagonal(V))):
-        raise NotProved("proofs are for a diagonal V; the eigenvectors of another V are not enclosed")
+        raise NotProved(
+            "proofs are for a diagonal V; the eigenvectors of another V are not enclosed"
+        )
     if not (np.diagonal(V) > 0.0).any():
         raise NotProved("no direction grows, so z has no limits to enclose")
     if n > MOST_TOKENS or d > MOST_COORDINATES:
-        raise NotProved(f"proofs are for at most {MOST_TOKENS} tokens in at most {MOST_COORDINATES} coordinates")
+        raise NotProved(
+            f"proofs are for at most {MOST_TOKENS} tokens in at most {MOST_COORDINATES} coordinates"
+        )
     if dynamics.mask.is_causal:
         number, counts, first = np.arange(n), np.ones(n, dtype=int), np.arange(n)
         seen = np.tri(n, dtype=bool)
     else:
-        _, first, number, counts = np.unique(x0, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        _, first, number, counts = np.unique(
+            x0, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
         order = np.argsort(first)
         place = np.argsort(order)
         first, counts, number = first[order], counts[order], place[number.ravel()]
         seen = np.ones((len(first), len(first)), dtype=bool)
     M, error = _round_scores(weights.Q[0], weights.K[0], dynamics.beta)
     size = (np.abs(M) + error) * UP
-    M_norm = min(float(np.sqrt((size**2).sum())), float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))) * UP
-    is_plain = np.array_equal(M, M[0, 0] * np.eye(d)) and abs(np.frexp(M[0, 0])[0]) == 0.5     # +-2^k I: nothing is rounded
+    M_norm = (
+        min(
+            float(np.sqrt((size**2).sum())),
+            float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max())),
+        )
+        * UP
+    )
+    is_plain = (
+        np.array_equal(M, M[0, 0] * np.eye(d)) and abs(np.frexp(M[0, 0])[0]) == 0.5
+    )  # +-2^k I: nothing is rounded
     units = 0 if is_plain else int((M != 0.0).sum(axis=0).max()) + 1
-    return Equation(V, M, error, seen, counts.astype(float), np.ascontiguousarray(x0[first]), number,
-                    float(np.abs(V).max()), M_norm, size, units)
+    return Equation(
+        V,
+        M,
+        error,
+        seen,
+        counts.astype(float),
+        np.ascontiguousarray(x0[first]),
+        number,
+        float(np.abs(V).max()),
+        M_norm,
+        size,
+        units,
+    )
 
 
 def _round_scores(Q: np.ndarray, K: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
     """beta Q^T K in doubles, and how far each entry is off: computed exactly, with fractions."""
+
     def exact(array: np.ndarray) -> list[list[Fraction]]:
         return [[Fraction(float(value)) for value in column] for column in array.T]
 
     left, right = exact(Q), exact(K)
-    product = [[Fraction(beta) * sum(a * b for a, b in zip(one, other, strict=True)) for other in right] for one in left]
+    product = [
+        [Fraction(beta) * sum(a * b for a, b in zip(one, other, strict=True)) for other in right]
+        for one in left
+    ]
     M = np.array([[float(value) for value in row] for row in product])
-    error = np.array([[float(abs(value - Fraction(float(kept)))) for value, kept in zip(row, kept_row, strict=True)]
-                      for row, kept_row in zip(product, M, strict=True)])
+    error = np.array(
+        [
+            [
+                float(abs(value - Fraction(float(kept))))
+                for value, kept in zip(row, kept_row, strict=True)
+            ]
+            for row, kept_row in zip(product, M, strict=True)
+        ]
+    )
     return M, error * UP

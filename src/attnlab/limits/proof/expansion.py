@@ -1,4 +1,6 @@
-"""The Taylor polynomial of a step, in plain doubles. Nothing rests on it: `defect` says by how much it is wrong."""
+"""The Taylor polynomial of a step, in plain doubles. Nothing rests on it: `defect` says by how much
+it is wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ SMALLEST = 1e-17
 """The last coefficient of a step, relative to the token."""
 
 STEEPEST = 0.4
-"""An exponent may change by this part of ORDER in a step: beyond, small last coefficients say nothing."""
+"""An exponent may change by this part of ORDER in a step: beyond, small last coefficients say
+nothing.
+"""
 
 
 class Pairs(NamedTuple):
-    """Pairs (row, column) in order of rows; leader is that of the row. None of the columns is the leader."""
+    """Pairs (row, column) in order of rows; leader is that of the row. None of the columns is the
+    leader.
+    """
 
     row: np.ndarray
     column: np.ndarray
@@ -52,8 +58,12 @@ def all_pairs(equation: Equation, leader: np.ndarray) -> Pairs:
     return Pairs(row, column, leader[row])
 
 
-def expand(equation: Equation, x: np.ndarray, leader: np.ndarray, pairs: Pairs, h: float) -> tuple[np.ndarray, float]:
-    """Coefficients (ORDER + 1, n, d) of p(s), 0 <= s <= 1, x(t + s h) = p(s), and the step h that they are for."""
+def expand(
+    equation: Equation, x: np.ndarray, leader: np.ndarray, pairs: Pairs, h: float
+) -> tuple[np.ndarray, float]:
+    """Coefficients (ORDER + 1, n, d) of p(s), 0 <= s <= 1, x(t + s h) = p(s), and the step h that
+    they are for.
+    """
     n, d = x.shape
     m = len(pairs.row)
     c, y = np.zeros((ORDER + 1, n, d)), np.zeros((ORDER, n, d))

@@ -142,7 +142,9 @@ class Differences(NamedTuple):
     rounding: np.ndarray  # (pieces, n, n)
 
     def applied(self, sizes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-        """A bound (pieces, n) for |v_k| <= sizes (pieces, n), |v_k - v_l| <= pairs (pieces, n, n)."""
+        """A bound (pieces, n) for |v_k| <= sizes (pieces, n), |v_k - v_l| <= pairs (pieces, n,
+        n).
+        """
         of_all = np.einsum("pik,pk->pi", self.rounding, sizes)
         return np.asarray((self.apart * pairs).sum(axis=2) + self.own * sizes + of_all)
 
@@ -266,9 +268,10 @@ def _changes(
         (pairs.add_rows(weight * rise, n, 1) + lost) / np.maximum(1.0 - lost, 1e-3) * UP
     )  # of the sum, relative
     room = np.where(more < 0.9, 1.0 - more, np.nan)
-    return weight * (rise + more[:, pairs.row]) / room[
-        :, pairs.row
-    ] * UP, of_leader * more / room * UP
+    return (
+        weight * (rise + more[:, pairs.row]) / room[:, pairs.row] * UP,
+        of_leader * more / room * UP,
+    )
 
 
 def _blocks(

@@ -26,7 +26,9 @@ sum of its terms."""
 
 
 class Sums(NamedTuple):
-    """Sums of norms of coefficients: bounds of a polynomial, its slope and its second derivative."""
+    """Sums of norms of coefficients: bounds of a polynomial, its slope and its second
+    derivative.
+    """
 
     size: np.ndarray
     slope: np.ndarray
@@ -83,7 +85,9 @@ class Offs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """What is known on each piece about tokens on the polynomial; `pieces` many, of equal length."""
+    """What is known on each piece about tokens on the polynomial; `pieces` many, of equal
+    length.
+    """
 
     pieces: int
     polynomials: Polynomials

@@ -12,18 +12,22 @@ from attnlab.limits.state import State
 
 @dataclass(frozen=True, eq=False)
 class Proof(Displayed):
-    """The steps that enclose the tokens, and the end that certifies their limit. Tokens are the different ones, m of n.
+    """The steps that enclose the tokens, and the end that certifies their limit. Tokens are the
+    different ones, m of n.
 
-    On step k, 0 <= s <= 1, the tokens at the time t_k + s h_k are within a radius of coefficients[k] evaluated at s.
+    On step k, 0 <= s <= 1, the tokens at the time t_k + s h_k are within a radius of
+    coefficients[k] evaluated at s.
 
     start_digest  of the first tokens, the weights and the options
     number        (n,): which different token each token is
     h             (steps,): lengths in time
-    coefficients  (steps, order + 1, m, d): of the polynomials in s, p_k(s) = sum_r coefficients[k, r] s^r
+    coefficients  (steps, order + 1, m, d): of the polynomials in s, p_k(s) = sum_r coefficients[k,
+                  r] s^r
     leader        (steps, m): the token with the largest score in each row, at the start of the step
     pieces        (steps,): into how many equal pieces a step is cut for the comparison matrix
     defect        (steps, m): bounds of |p' - f(p)|, per unit of time
-    tube          (steps, m): bounds, during the step, of what the linearised flow leaves out of |x - p|
+    tube          (steps, m): bounds, during the step, of what the linearised flow leaves out of |x
+                  - p|
     radius        (steps, m): bounds of |x - p| at the end of the step
     end           (m, d): the last polynomial at its end, rounded;  end_radius (m,): bounds of |x - end|
     leaders       (m,): those that stay for ever from there on
@@ -54,5 +58,7 @@ class Proof(Displayed):
     @classmethod
     def of(cls, state: State) -> Proof:
         """The Proof that a State of the way "proof" holds."""
-        values = {name: value.item() if value.ndim == 0 else value for name, value in state.values.items()}
+        values = {
+            name: value.item() if value.ndim == 0 else value for name, value in state.values.items()
+        }
         return cls(**values)

@@ -13,7 +13,13 @@ from attnlab.limits.proof.ending import Ending, find_ending
 from attnlab.limits.proof.equation import UP, Equation, NotProved
 from attnlab.limits.proof.expansion import all_pairs, choose_leaders, expand
 from attnlab.limits.proof.exponentials import UNIT, upper
-from attnlab.limits.proof.ranges import GROWTH, MOST_PIECES, choose_pieces, find_ranges, take_polynomials
+from attnlab.limits.proof.ranges import (
+    GROWTH,
+    MOST_PIECES,
+    choose_pieces,
+    find_ranges,
+    take_polynomials,
+)
 from attnlab.limits.proof.spread import Spread, enclose_again, follow, pair_norms, token_norms
 from attnlab.progress import Progress
 
@@ -25,23 +31,33 @@ NEGLIGIBLE = -60.0
 """A score that stays below the leader's by this is left out of sums and charged instead."""
 
 ALMOST_NEGLIGIBLE = -75.0
-"""Pairs with a larger score enter the polynomial. A step ends before another pair comes to count."""
+"""Pairs with a larger score enter the polynomial. A step ends before another pair comes to
+count.
+"""
 
 KEPT = 1.5
-"""The radius that is stored, above the one that was found: a check finds its own, with other bases."""
+"""The radius that is stored, above the one that was found: a check finds its own, with other
+bases.
+"""
 
 MOST_GROWTH = 6.0
 """Errors made within a step are bounded by norms, so they may grow by e to this power."""
 
 MOST_HALVINGS = 50
 WANTED_TAIL = 1e-17
-"""A step is shortened until what the nodes can miss is below this, relative to the velocity; or four times."""
+"""A step is shortened until what the nodes can miss is below this, relative to the velocity; or
+four times.
+"""
 
 
 def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str, Any]:
-    """The steps from the first tokens to a certified end, by the names of the fields of a Proof; or NotProved."""
+    """The steps from the first tokens to a certified end, by the names of the fields of a Proof; or
+    NotProved.
+    """
     x, h, spread = equation.x0, 0.1 / equation.V_norm, Spread.point(*equation.x0.shape)
-    kept: dict[str, list] = {name: [] for name in ("h", "coefficients", "leader", "pieces", "defect", "tube", "radius")}
+    kept: dict[str, list] = {
+        name: [] for name in ("h", "coefficients", "leader", "pieces", "defect", "tube", "radius")
+    }
     t = 0.0
     for number in range(MOST_STEPS):
         progress(min(0.95, number / 200.0), "proving")
@@ -57,17 +73,33 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
         e = (step["radius"] + jump) * UP
         spread = enclose_again(G, spread.sizes, (E + jump) * UP)
         if float(e.max()) > LARGEST_ERROR * float(np.abs(x).max()):
-            raise NotProved(f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, too wide for a certificate")
+            raise NotProved(
+                f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, too wide for a"
+                " certificate"
+            )
         leaders = choose_leaders(equation, x)
         ending = _try_to_end(equation, x, e, leaders)
         if ending is not None:
-            return {**{name: np.array(values) for name, values in kept.items()}, "end": x, "end_radius": e, "leaders": leaders,
-                    "margin": ending.margin, "mu": ending.mu, "leak": ending.leak}
-    raise NotProved(f"{MOST_STEPS} steps led to t = {t:.4g} only, and the end was not certified there")
+            return {
+                **{name: np.array(values) for name, values in kept.items()},
+                "end": x,
+                "end_radius": e,
+                "leaders": leaders,
+                "margin": ending.margin,
+                "mu": ending.mu,
+                "leak": ending.leak,
+            }
+    raise NotProved(
+        f"{MOST_STEPS} steps led to t = {t:.4g} only, and the end was not certified there"
+    )
 
 
-def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """One step from x (n, d), from which the tokens differ by the Spread; (the step, G at its end, the rest E (n,))."""
+def _step(
+    equation: Equation, x: np.ndarray, spread: Spread, h: float
+) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """One step from x (n, d), from which the tokens differ by the Spread; (the step, G at its end,
+    the rest E (n,)).
+    """
     leader = choose_leaders(equation, x)
     pairs = all_pairs(equation, leader)
     row = x @ equation.M
@@ -81,11 +113,15 @@ def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[
         ranges = find_ranges(polynomials, pairs, pieces)
         highest = (ranges.score + ranges.on_piece.score).max(axis=0)
         is_out = highest < NEGLIGIBLE
-        if not (is_in | is_out).all() and attempt < MOST_HALVINGS - 1:     # the polynomial knows nothing of such a pair
+        if (
+            not (is_in | is_out).all() and attempt < MOST_HALVINGS - 1
+        ):  # the polynomial knows nothing of such a pair
             c, h = c * powers, 0.5 * h
             continue
         weight_out = equation.counts[pairs.column] * upper(highest) * UP
-        defect, tail = bound_defect(equation, c, h, leader, pairs.at(~is_out), pairs.at(is_out), weight_out[is_out])
+        defect, tail = bound_defect(
+            equation, c, h, leader, pairs.at(~is_out), pairs.at(is_out), weight_out[is_out]
+        )
         speed = max(float(np.sqrt((c[1] ** 2).sum(axis=1)).max()) / h, 1e-300)
         if np.isfinite(defect).all() and (float(tail.max()) <= WANTED_TAIL * speed or attempt >= 4):
             break
@@ -95,11 +131,17 @@ def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[
     far = spread.norms(len(x))
     around = pair_norms(spread.G, spread.sizes, pairs, len(x))
     for _ in range(MOST_HALVINGS):
-        bounds = find_bounds(equation, ranges, leader, np.tile(far, (ranges.pieces, 1)), np.tile(around, (ranges.pieces, 1)))
+        bounds = find_bounds(
+            equation,
+            ranges,
+            leader,
+            np.tile(far, (ranges.pieces, 1)),
+            np.tile(around, (ranges.pieces, 1)),
+        )
         sums = comparison_matrices(equation, ranges, h, leader, bounds).sum(axis=2).max(axis=1)
         if float(sums.mean()) <= MOST_GROWTH:
             break
-        c, h = c * powers, 0.5 * h                      # the bound of the defect holds on the shorter step, too
+        c, h = c * powers, 0.5 * h  # the bound of the defect holds on the shorter step, too
         polynomials = take_polynomials(equation, c, pairs)
         ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials, pairs))
     pieces = int(np.clip(np.ceil(float(sums.max()) / GROWTH), ranges.pieces, MOST_PIECES))
@@ -114,7 +156,19 @@ def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[
     else:
         raise NotProved("the error bound does not stay inside its tube")
     radius = KEPT * (token_norms(np.abs(G) @ spread.sizes, len(x)) + E)
-    return {"h": h, "coefficients": c, "leader": leader, "pieces": pieces, "defect": defect, "tube": tube, "radius": radius}, G, E
+    return (
+        {
+            "h": h,
+            "coefficients": c,
+            "leader": leader,
+            "pieces": pieces,
+            "defect": defect,
+            "tube": tube,
+            "radius": radius,
+        },
+        G,
+        E,
+    )
 
 
 def _end_of(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +180,9 @@ def _end_of(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return value, np.sqrt(((1.01 * UNIT * off) ** 2).sum(axis=1)) * UP
 
 
-def _try_to_end(equation: Equation, x: np.ndarray, e: np.ndarray, leaders: np.ndarray) -> Ending | None:
+def _try_to_end(
+    equation: Equation, x: np.ndarray, e: np.ndarray, leaders: np.ndarray
+) -> Ending | None:
     """The Ending, looked for only where every gap is already wide."""
     scores = x @ equation.M @ x.T
     gaps = np.where(equation.seen, scores[np.arange(len(x)), leaders][:, None] - scores, np.inf)

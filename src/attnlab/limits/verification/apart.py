@@ -1,9 +1,11 @@
-"""That no token attends to another group again: Abel's test of all gaps between groups, from what a limit stores.
+"""That no token attends to another group again: Abel's test of all gaps between groups, from what a
+limit stores.
 
     x_i(s) = f_i + sum_a v_a (c_a e^{lambda_a s} + offset) / lambda_a,      |offset| <= radius_a e^{|lambda_a| s}
 
-with the eigenvectors v_a of V that are stored, the discs (c, radius) of the group of i, and f_i what V does not move. Written
-apart from limits/groups.py, with tokens in place of reduced coordinates, and in NumPy's longest floating point numbers.
+with the eigenvectors v_a of V that are stored, the discs (c, radius) of the group of i, and f_i
+what V does not move. Written apart from limits/groups.py, with tokens in place of reduced
+coordinates, and in NumPy's longest floating point numbers.
 """
 
 from __future__ import annotations
@@ -18,20 +20,27 @@ from attnlab.limits.verification.record import require
 from attnlab.types import Limit
 
 LEAST = 50.0
-"""Margins are at least this, plus log n and log of the largest coordinate: other groups have weights below e^-50."""
+"""Margins are at least this, plus log n and log of the largest coordinate: other groups have
+weights below e^-50.
+"""
 
 KERNEL = 1e-9
 """Rates below this part of the largest do not move tokens."""
 
 
 def check_apart(limit: Limit, span: float) -> None:
-    """Check that no token attends to another group for the time `span` after the state, which may be infinite."""
+    """Check that no token attends to another group for the time `span` after the state, which may
+    be infinite.
+    """
     values, one = limit.state.values, one_head(limit.dynamics)
     weights, group, tokens = one.weights, values["group"][0], np.unique(values["same_as"])
     x0 = limit.x0[tokens]
     rates, vectors, u = values["rates"], values["vectors"], values["u"][0]
     moves = np.abs(rates) > KERNEL * np.abs(rates).max()
-    require(bool(moves.all()) or not weights.is_factored, "An eigenvalue of V in factors is 0: offsets along it are not bounded.")
+    require(
+        bool(moves.all()) or not weights.is_factored,
+        "An eigenvalue of V in factors is 0: offsets along it are not bounded.",
+    )
     rates, vectors, u = rates[moves], vectors[:, moves], u[:, moves]
     V = weights.full_V[0]
     start = np.linalg.lstsq(vectors * rates, (x0 @ V.T).T.astype(complex), rcond=None)[0]
@@ -40,15 +49,24 @@ def check_apart(limit: Limit, span: float) -> None:
     M = (one.beta * score_matrices(weights)[0]).astype(np.longdouble)
     product, lead = columns.T @ M @ columns, float(rates.real.max())
     excess = np.maximum(np.abs(rates) - lead, 0.0)
-    require(math.isfinite(span) or not excess.any(), "Offsets may outgrow the tokens, and the limit is given for ever.")
+    require(
+        math.isfinite(span) or not excess.any(),
+        "Offsets may outgrow the tokens, and the limit is given for ever.",
+    )
     grown = np.exp(np.minimum(excess * span, 600.0)) if math.isfinite(span) else np.ones(len(rates))
-    require(bool((grown < math.exp(600.0)).all()), "Offsets outgrow the range of numbers before the horizon.")
+    require(
+        bool((grown < math.exp(600.0)).all()),
+        "Offsets outgrow the range of numbers before the horizon.",
+    )
     blur = float(values["tolerance"][0]) * np.abs(u).max(axis=0) + 2.0 * math.exp(-LEAST)
     discs = [_disc(u[group == g], blur, grown) for g in range(int(group.max()) + 1)]
     counts = np.unique(values["same_as"], return_counts=True)[1]
     mu = 0.5 * lead
-    margin = max(LEAST, 4.0 * float(np.abs(rates).max()) / mu) + math.log(max(float(counts.sum()), 2.0)) + max(
-        math.log(float(np.abs(u).max())), 0.0)
+    margin = (
+        max(LEAST, 4.0 * float(np.abs(rates).max()) / mu)
+        + math.log(max(float(counts.sum()), 2.0))
+        + max(math.log(float(np.abs(u).max())), 0.0)
+    )
     real, widest = rates.real, np.minimum(np.abs(rates), lead)
     for i in range(len(u)):
         seen = range(i) if one.mask.is_causal else range(len(u))
@@ -59,20 +77,33 @@ def check_apart(limit: Limit, span: float) -> None:
             size = np.abs(product)
             constant = fixed[i] @ M @ still + math.log(counts[i]) - math.log(counts[k])
             terms = [
-                (_lower(np.outer(centre, gap) * product, rates[:, None] + rates[None, :]), real[:, None] + real[None, :]),
+                (
+                    _lower(np.outer(centre, gap) * product, rates[:, None] + rates[None, :]),
+                    real[:, None] + real[None, :],
+                ),
                 (-np.outer(np.abs(centre), both) * size, real[:, None] + widest[None, :]),
                 (-np.outer(radius, np.abs(gap)) * size, widest[:, None] + real[None, :]),
                 (-np.outer(radius, both) * size, widest[:, None] + widest[None, :]),
-                (_lower(centre * left, rates), real), (-radius * np.abs(left), widest),
-                (_lower(gap * right, rates), real), (-both * np.abs(right), widest),
-                (np.array([constant]), np.zeros(1)), (np.array([-margin]), np.array([mu])),
+                (_lower(centre * left, rates), real),
+                (-radius * np.abs(left), widest),
+                (_lower(gap * right, rates), real),
+                (-both * np.abs(right), widest),
+                (np.array([constant]), np.zeros(1)),
+                (np.array([-margin]), np.array([mu])),
             ]
-            require(_stays_positive(terms), f"It does not follow that token {int(tokens[i])} never attends to token "
-                                            f"{int(tokens[k])}, which is in another group.")
+            require(
+                _stays_positive(terms),
+                f"It does not follow that token {int(tokens[i])} never attends to token "
+                f"{int(tokens[k])}, which is in another group.",
+            )
 
 
-def _disc(members: np.ndarray, blur: np.ndarray, grown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(centre (r,), radius (r,) as large as it becomes beside e^{lead s}) of the coordinates (n, r) of a group."""
+def _disc(
+    members: np.ndarray, blur: np.ndarray, grown: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(centre (r,), radius (r,) as large as it becomes beside e^{lead s}) of the coordinates (n, r)
+    of a group.
+    """
     low = members.real.min(axis=0) + 1j * members.imag.min(axis=0)
     high = members.real.max(axis=0) + 1j * members.imag.max(axis=0)
     centre = (low + high) / 2.0
@@ -80,7 +111,9 @@ def _disc(members: np.ndarray, blur: np.ndarray, grown: np.ndarray) -> tuple[np.
 
 
 def _lower(values: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Factors of e^{Re rate s} that are below the terms: oscillating ones at minus their modulus."""
+    """Factors of e^{Re rate s} that are below the terms: oscillating ones at minus their
+    modulus.
+    """
     return np.where(rates.imag != 0.0, -np.abs(values), values.real)
 
 

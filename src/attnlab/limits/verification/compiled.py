@@ -23,16 +23,32 @@ def stored_problem(limit: Limit) -> Problem:
     values, dynamics = limit.state.values, one_head(limit.dynamics)
     d = dynamics.weights.d
     parts = {name: np.array(values[name]) for name in ("basis", "inverse", "growth", "turn")}
-    return problem_in(dynamics, Coordinates(dynamics, **parts, group=np.zeros(d, np.int64)), np.array(values["same_as"]))
+    return problem_in(
+        dynamics,
+        Coordinates(dynamics, **parts, group=np.zeros(d, np.int64)),
+        np.array(values["same_as"]),
+    )
 
 
 def find_doubt(limit: Limit, tokens: Tokens) -> tuple[int, int]:
-    """The first (row, column) of a state whose gap is not shown to stay open; (-1, -1) where all are."""
+    """The first (row, column) of a state whose gap is not shown to stay open; (-1, -1) where all
+    are.
+    """
     problem = stored_problem(limit)
-    parts = {name: np.array(getattr(tokens, name)) for name in ("Y", "E", "D", "Y_error", "E_error", "D_error")}
+    parts = {
+        name: np.array(getattr(tokens, name))
+        for name in ("Y", "E", "D", "Y_error", "E_error", "D_error")
+    }
     frozen = Frozen(
-        problem=problem, t=tokens.t, leader=_whole(tokens.leader), root=_whole(tokens.root), base=_whole(tokens.base), **parts,
-        bonus=np.log(tokens.copies), shift=tokens.shift, is_alive=np.array(tokens.is_alive),
+        problem=problem,
+        t=tokens.t,
+        leader=_whole(tokens.leader),
+        root=_whole(tokens.root),
+        base=_whole(tokens.base),
+        **parts,
+        bonus=np.log(tokens.copies),
+        shift=tokens.shift,
+        is_alive=np.array(tokens.is_alive),
     )
     return make_certificate(problem).doubt(frozen, unlimited())
 

@@ -1,4 +1,6 @@
-"""The end of a proof checked again in exact rationals: no row changes its leader any more. No code of the prover is used."""
+"""The end of a proof checked again in exact rationals: no row changes its leader any more. No code
+of the prover is used.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,22 @@ import gmpy2
 import numpy as np
 
 from attnlab.limits.verification.enclosed_flow import Flow
-from attnlab.limits.verification.enclosed_numbers import as_fraction, as_number, downwards, norms, upwards
+from attnlab.limits.verification.enclosed_numbers import (
+    as_fraction,
+    as_number,
+    downwards,
+    norms,
+    upwards,
+)
 from attnlab.limits.verification.record import require
 
 
-def check_leak(flow: Flow, end: np.ndarray, radius: np.ndarray, margin: float, mu: float, leak: float) -> None:
-    """What softmax leaks for ever, if gaps stay above (G - 1) e^{mu s}, moves no coordinate of a leader by more than `leak`."""
+def check_leak(
+    flow: Flow, end: np.ndarray, radius: np.ndarray, margin: float, mu: float, leak: float
+) -> None:
+    """What softmax leaks for ever, if gaps stay above (G - 1) e^{mu s}, moves no coordinate of a
+    leader by more than `leak`.
+    """
     rates = flow.rates
     require((rates > 0.0).any() and 0.0 < mu, "mu must be positive, and so must a rate.")
     fastest = as_fraction(float(np.abs(rates).max()))
@@ -26,12 +38,24 @@ def check_leak(flow: Flow, end: np.ndarray, radius: np.ndarray, margin: float, m
     require(found <= leak, f"Softmax leaks up to {float(found):.3g}, and {leak:.3g} is stored.")
 
 
-def check_gaps(flow: Flow, end: np.ndarray, radius: np.ndarray, leader: np.ndarray, margin: float, mu: float, leak: float) -> int:
-    """Every gap stays above G e^{mu s}: all partial sums, from below, are not negative. Returns how many gaps there are."""
+def check_gaps(
+    flow: Flow,
+    end: np.ndarray,
+    radius: np.ndarray,
+    leader: np.ndarray,
+    margin: float,
+    mu: float,
+    leak: float,
+) -> int:
+    """Every gap stays above G e^{mu s}: all partial sums, from below, are not negative. Returns how
+    many gaps there are.
+    """
     d = end.shape[1]
     x, off, leak = as_fraction(end), as_fraction(radius), as_fraction(leak)
     rates = [gmpy2.mpq(float(rate)) for rate in flow.rates]
-    exponents = sorted({a + b for a in (*rates, 0) for b in (*rates, 0)} | {gmpy2.mpq(mu)}, reverse=True)
+    exponents = sorted(
+        {a + b for a in (*rates, 0) for b in (*rates, 0)} | {gmpy2.mpq(mu)}, reverse=True
+    )
     count = 0
     for i in range(len(end)):
         own = int(leader[i])
@@ -40,7 +64,7 @@ def check_gaps(flow: Flow, end: np.ndarray, radius: np.ndarray, leader: np.ndarr
         ks = np.flatnonzero(flow.seen[i] & (np.arange(len(end)) != own))
         for k in ks:
             other = int(leader[k])
-            B = X - x[other]                                                # between the leaders; 0 if they are one
+            B = X - x[other]  # between the leaders; 0 if they are one
             B_off = X_off + off[other] + leak if other != own else 0
             C, C_off = x[k] - x[other], (off[k] + off[other] + 2 * leak if k != other else 0)
             sums = dict.fromkeys(exponents, gmpy2.mpq(0))
@@ -56,8 +80,11 @@ def check_gaps(flow: Flow, end: np.ndarray, radius: np.ndarray, leader: np.ndarr
             partial = gmpy2.mpq(0)
             for exponent in exponents:
                 partial += sums[exponent]
-                require(partial >= 0, f"The gap of row {i} to token {k} need not stay open: a partial sum can be "
-                                      f"{float(partial):.3g}.")
+                require(
+                    partial >= 0,
+                    f"The gap of row {i} to token {k} need not stay open: a partial sum can be "
+                    f"{float(partial):.3g}.",
+                )
             count += 1
     return count
 
@@ -70,19 +97,34 @@ def _lowest(m, x, x_off, y, y_off):
     return min(ends)
 
 
-def enclose_points(flow: Flow, steps: np.ndarray, end: np.ndarray, radius: np.ndarray, leader: np.ndarray, leak: float
-                   ) -> tuple[np.ndarray, np.ndarray]:
+def enclose_points(
+    flow: Flow,
+    steps: np.ndarray,
+    end: np.ndarray,
+    radius: np.ndarray,
+    leader: np.ndarray,
+    leak: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """(lowest, highest) limits of z along the growing coordinates, (m, k) each, as MPFR numbers."""
     t = as_fraction(steps).sum()
     grows = np.flatnonzero(flow.rates > 0.0)
-    x, off = as_fraction(end)[leader][:, grows], (as_fraction(radius)[leader] + as_fraction(leak))[:, None]
+    x, off = (
+        as_fraction(end)[leader][:, grows],
+        (as_fraction(radius)[leader] + as_fraction(leak))[:, None],
+    )
     found = []
     for bound, opposite, sign in ((downwards, upwards, -1), (upwards, downwards, 1)):
         with bound():
-            near = np.array([gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]], dtype=object)
+            near = np.array(
+                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]],
+                dtype=object,
+            )
             edge = as_number(x + sign * off)
         with opposite():
-            far = np.array([gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]], dtype=object)
+            far = np.array(
+                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]],
+                dtype=object,
+            )
         with bound():
             found.append(edge * np.where(edge > 0, near, far))
     return found[0], found[1]

@@ -1,7 +1,7 @@
 """One step of a proof checked again: the defect of its polynomial. No code of the prover is used.
 
-Values are computed with 160 bits, so that their rounding is charged as a whole; bounds are rounded up by MPFR. The formulas are
-in docs/limits.md, "What proof=True proves".
+Values are computed with 160 bits, so that their rounding is charged as a whole; bounds are rounded
+up by MPFR. The formulas are in docs/limits.md, "What proof=True proves".
 """
 
 from __future__ import annotations
@@ -32,18 +32,22 @@ ELLIPSES = (4.0, 3.0, 5.0, 6.0, 2.5, 8.0, 2.0, 10.0)
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The equation of different tokens: P_ij proportional to counts_j exp(x_i^T M x_j) where i sees j; x_i' = V sum P_ij x_j."""
+    """The equation of different tokens: P_ij proportional to counts_j exp(x_i^T M x_j) where i sees
+    j; x_i' = V sum P_ij x_j.
+    """
 
-    rates: np.ndarray               # (d,) doubles: V is diagonal
-    M: np.ndarray                   # (d, d) exact fractions
-    seen: np.ndarray                # (m, m)
-    counts: np.ndarray              # (m,) whole numbers
-    start: np.ndarray               # (m, d) doubles
+    rates: np.ndarray  # (d,) doubles: V is diagonal
+    M: np.ndarray  # (d, d) exact fractions
+    seen: np.ndarray  # (m, m)
+    counts: np.ndarray  # (m,) whole numbers
+    start: np.ndarray  # (m, d) doubles
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a proof says about one step; the fields are those of a Proof, for one step, as doubles."""
+    """What a proof says about one step; the fields are those of a Proof, for one step, as
+    doubles.
+    """
 
     h: float
     coefficients: np.ndarray
@@ -64,25 +68,39 @@ class Checked:
             self.c = as_number(step.coefficients)
             self.q = self.c @ as_number(flow.M)
             factors = as_number(np.arange(1.0, len(self.c)))[:, None, None]
-            self.v = -self.c[:, step.leader] * as_number(flow.rates)        # coefficients of p' - V p_l, per unit of time
+            self.v = -self.c[:, step.leader] * as_number(
+                flow.rates
+            )  # coefficients of p' - V p_l, per unit of time
             self.v[:-1] += self.c[1:] * factors / gmpy2.mpfr(step.h)
         with upwards():
             self.c_norms = norms(self.c)
             self.V_norm = gmpy2.mpfr(float(np.abs(flow.rates).max()))
 
     def check_defect(self) -> float:
-        """Each stored bound of |p' - f(p)| holds. Returns the largest found bound, relative to the stored one."""
+        """Each stored bound of |p' - f(p)| holds. Returns the largest found bound, relative to the
+        stored one.
+        """
         with values():
             N = np.arange(NODES)
-            nodes = np.array([(1 + gmpy2.cos(gmpy2.const_pi() * (2 * int(k) + 1) / (2 * NODES))) / 2 for k in N], dtype=object)
+            nodes = np.array(
+                [(1 + gmpy2.cos(gmpy2.const_pi() * (2 * int(k) + 1) / (2 * NODES))) / 2 for k in N],
+                dtype=object,
+            )
             p = evaluate(self.c, nodes)
-            q = p if (self.flow.M == np.eye(len(self.flow.M), dtype=int)).all() else evaluate(self.q, nodes)
+            q = (
+                p
+                if (self.flow.M == np.eye(len(self.flow.M), dtype=int)).all()
+                else evaluate(self.q, nodes)
+            )
             v = evaluate(self.v, nodes)
         worst = 0.0
         for i, stored in enumerate(map(float, self.step.defect)):
             found = self._row_defect(i, p, q[:, i], v[:, i], stored)
-            require(found <= stored, f"In row {i} the polynomial fails the equation by up to {float(found):.3g}, and the bound "
-                                     f"that is stored is {stored:.3g}.")
+            require(
+                found <= stored,
+                f"In row {i} the polynomial fails the equation by up to {float(found):.3g}, and the"
+                f" bound that is stored is {stored:.3g}.",
+            )
             worst = max(worst, float(found) / stored)
         return worst
 
@@ -100,53 +118,73 @@ class Checked:
             Z = E.sum(axis=1) + of_leader
             R = Z[:, None] * v - (E[:, :, None] * w).sum(axis=1) * rates
             w_all = self.c[:, js] - self.c[:, [leader]]
-            start = (self.q[0, i] * w_all[0]).sum(axis=-1) - (abs(self.q[0, i]) * abs(w_all[0])).sum(axis=-1)
+            start = (self.q[0, i] * w_all[0]).sum(axis=-1) - (
+                abs(self.q[0, i]) * abs(w_all[0])
+            ).sum(axis=-1)
         with upwards():
             at_nodes = norms(R).max() + self._rounding(i, js)
-            lebesgue = gmpy2.mpfr(1.0001) * (2 * gmpy2.log(gmpy2.mpfr(NODES)) / gmpy2.const_pi() * (1 + TINY) + 1)
+            lebesgue = gmpy2.mpfr(1.0001) * (
+                2 * gmpy2.log(gmpy2.mpfr(NODES)) / gmpy2.const_pi() * (1 + TINY) + 1
+            )
             lost = gmpy2.mpfr(0)
             if len(out):
-                weights = exp(as_number(self.highest[i, out])) * as_number(counts[out].astype(float))
+                weights = exp(as_number(self.highest[i, out])) * as_number(
+                    counts[out].astype(float)
+                )
                 with values():
                     apart = self.c[:, out] - self.c[:, [leader]]
                 fast, reach = norms(self.v[:, i]).sum(), norms(apart).sum(axis=0)
                 lost = (weights * (fast + self.V_norm * reach)).sum()
             best = gmpy2.inf()
-            for rho in ELLIPSES:                                            # until one shows what is wanted
-                found = (lebesgue * at_nodes + self._missed(i, js, w_all, rho, start, lebesgue) + lost) / of_leader
+            for rho in ELLIPSES:  # until one shows what is wanted
+                found = (
+                    lebesgue * at_nodes + self._missed(i, js, w_all, rho, start, lebesgue) + lost
+                ) / of_leader
                 best = found if found < best else best
                 if best <= enough:
                     break
             return best
 
-    def _missed(self, i: int, js: np.ndarray, w_all: np.ndarray, rho: float, start: np.ndarray, lebesgue):
+    def _missed(
+        self, i: int, js: np.ndarray, w_all: np.ndarray, rho: float, start: np.ndarray, lebesgue
+    ):
         """What the nodes can miss, from a bound on an ellipse. Rounding is upwards.
 
-        On the ellipse |s| <= most_s, so the real part of a score is at most its value at s = 0, minus the constant term of the
-        majorant, which `start` has, plus the majorant.
+        On the ellipse |s| <= most_s, so the real part of a score is at most its value at s = 0,
+        minus the constant term of the majorant, which `start` has, plus the majorant.
         """
         leader = int(self.step.leader[i])
         rho = gmpy2.mpfr(rho)
         most_s = (1 + (rho + 1 / rho) / 2) / 2
         powers = np.array([most_s**k for k in range(len(self.c))], dtype=object)
-        q, v = (powers[:, None] * abs(self.q[:, i])).sum(axis=0), (powers[:, None] * abs(self.v[:, i])).sum(axis=0)
+        q, v = (
+            (powers[:, None] * abs(self.q[:, i])).sum(axis=0),
+            (powers[:, None] * abs(self.v[:, i])).sum(axis=0),
+        )
         w = (powers[:, None, None] * abs(w_all)).sum(axis=0)
-        p = (powers[:, None] * self.c_norms).sum(axis=0)                      # of norms
+        p = (powers[:, None] * self.c_norms).sum(axis=0)  # of norms
         off = TINY * (1 + norms(q) * (p[js] + p[leader])) * len(self.c) ** 2
-        E = exp(start + ((q * w).sum(axis=-1) + off)) * as_number(self.flow.counts[js].astype(float))
+        E = exp(start + ((q * w).sum(axis=-1) + off)) * as_number(
+            self.flow.counts[js].astype(float)
+        )
         Z = E.sum() + int(self.flow.counts[leader])
         N = (E[:, None] * w).sum(axis=0)
         size = norms(Z * v + as_number(abs(self.flow.rates)) * N)
         return (1 + lebesgue) * 2 * size * rho / (rho - 1) / _power_down(rho, NODES)
 
     def _rounding(self, i: int, js: np.ndarray):
-        """What rounding makes of R at the nodes, where 0 <= s <= 1, so that scores are at most `highest`. Rounding is upwards."""
+        """What rounding makes of R at the nodes, where 0 <= s <= 1, so that scores are at most
+        `highest`. Rounding is upwards.
+        """
         leader, count = int(self.step.leader[i]), len(self.c)
         p, q = self.c_norms.sum(axis=0), norms(abs(self.q[:, i])).sum()
         E = exp(as_number(self.highest[i, js])) * as_number(self.flow.counts[js].astype(float))
         Z = E.sum() + int(self.flow.counts[leader])
         of_scores = TINY * (1 + q * (p[js] + p[leader])) * count**2
-        terms = Z * (p[i] * count / self.step.h + self.V_norm * p[leader]) + self.V_norm * (E * (p[js] + p[leader])).sum()
+        terms = (
+            Z * (p[i] * count / self.step.h + self.V_norm * p[leader])
+            + self.V_norm * (E * (p[js] + p[leader])).sum()
+        )
         return 8 * terms * (TINY * count**2 + of_scores.sum())
 
 
@@ -156,7 +194,9 @@ def _power_down(rho, exponent: int):
 
 
 def distance(coefficients: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Bounds of how far the polynomial at s = 1 is from `start` (m, d), (m,): both are exact doubles."""
+    """Bounds of how far the polynomial at s = 1 is from `start` (m, d), (m,): both are exact
+    doubles.
+    """
     apart = abs(as_fraction(coefficients).sum(axis=0) - as_fraction(start))
     with upwards():
         return norms(as_number(apart))
@@ -166,8 +206,14 @@ def check_numbers(step: Step) -> None:
     """The numbers of a step are such that the checks mean something."""
     require(np.isfinite(step.h) and step.h > 0.0, "The length of a step is not positive.")
     require(1 <= step.pieces <= 4096, "A step must have between 1 and 4096 pieces.")
-    require(np.isfinite(step.coefficients).all() and 2 <= len(step.coefficients) <= 64, "A polynomial is not finite.")
+    require(
+        np.isfinite(step.coefficients).all() and 2 <= len(step.coefficients) <= 64,
+        "A polynomial is not finite.",
+    )
     for name in ("defect", "tube", "radius"):
         array = getattr(step, name)
-        require(np.isfinite(array).all() and (array >= 0.0).all(), f"{name} must be numbers that are not negative.")
+        require(
+            np.isfinite(array).all() and (array >= 0.0).all(),
+            f"{name} must be numbers that are not negative.",
+        )
     require(math.isfinite(float(np.abs(step.coefficients).max())), "A polynomial is not finite.")

@@ -1,4 +1,6 @@
-"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits, MPFR rounded up or down, and exact rationals."""
+"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits, MPFR rounded up or
+down, and exact rationals.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,17 @@ import gmpy2
 import numpy as np
 
 BITS = 160
-"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-140 of the sum of its terms."""
+"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-140
+of the sum of its terms.
+"""
 
 BOUND_BITS = 96
 """Of bounds, which are rounded in one direction."""
 
 TINY = 2.0**-120
-"""Charged for the rounding of values, relative to the sum of their terms: far more than there is."""
+"""Charged for the rounding of values, relative to the sum of their terms: far more than there
+is.
+"""
 
 as_number = np.frompyfunc(gmpy2.mpfr, 1, 1)
 as_fraction = np.frompyfunc(gmpy2.mpq, 1, 1)
@@ -27,7 +33,8 @@ root = np.frompyfunc(gmpy2.sqrt, 1, 1)
 def arithmetic(bits: int, direction: int) -> Iterator[None]:
     """MPFR with these bits and this rounding inside the block, and what was set before afterwards.
 
-    Both are set by name. With gmpy2 2.1.4 a block `with gmpy2.context(...)` leaves its rounding mode behind.
+    Both are set by name. With gmpy2 2.1.4 a block `with gmpy2.context(...)` leaves its rounding
+    mode behind.
     """
     before = gmpy2.get_context().copy()
     found = gmpy2.context()
@@ -47,7 +54,9 @@ def values() -> contextlib.AbstractContextManager[None]:
 
 
 def upwards() -> contextlib.AbstractContextManager[None]:
-    """Round up: sums, products, quotients and roots of numbers that are not negative are bounds from above."""
+    """Round up: sums, products, quotients and roots of numbers that are not negative are bounds
+    from above.
+    """
     return arithmetic(BOUND_BITS, gmpy2.RoundUp)
 
 

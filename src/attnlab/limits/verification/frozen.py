@@ -1,7 +1,9 @@
-"""The way of most limits: from a stored state on, no row changes its leader, and two perturbed replicas end in the same limit.
+"""The way of most limits: from a stored state on, no row changes its leader, and two perturbed
+replicas end in the same limit.
 
-The state of each of the three attempts is checked in plain NumPy (gaps.py) and by the compiled code that found the limit. Labels,
-leaders, points, their error and the grade must be the ones that follow from the states.
+The state of each of the three attempts is checked in plain NumPy (gaps.py) and by the compiled code
+that found the limit. Labels, leaders, points, their error and the grade must be the ones that
+follow from the states.
 """
 
 from __future__ import annotations
@@ -18,7 +20,14 @@ from attnlab.limits.state import FROZEN_ARRAYS
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.compiled import find_doubt
 from attnlab.limits.verification.equation import Equation, read_equation, read_number
-from attnlab.limits.verification.follows import Expected, check_events, check_later, check_limit, check_range, labels_of
+from attnlab.limits.verification.follows import (
+    Expected,
+    check_events,
+    check_later,
+    check_limit,
+    check_range,
+    labels_of,
+)
 from attnlab.limits.verification.gaps import Gaps, Tokens, measure_gaps
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.start import check_digest, check_equal
@@ -32,15 +41,22 @@ LARGEST_SHIFT = 1000
 """Of the scale 2^shift: the frozen flow ends at lambda_1 t = 600."""
 
 FLOOR = 0.5
-"""Error bounds are at least tolerance times size when a state is made; half of that is asked for."""
+"""Error bounds are at least tolerance times size when a state is made; half of that is asked
+for.
+"""
 
 MOST_TERMS = 1e9
-"""Products up to which the plain check looks at all rows. Beyond, it takes rows evenly apart; the compiled check takes all."""
+"""Products up to which the plain check looks at all rows. Beyond, it takes rows evenly apart; the
+compiled check takes all.
+"""
 
 NAMES = ("the original", "the first replica", "the second replica")
 
 NOT_CHECKED = (
-    "That the first tokens lead to this state: it was integrated, with the error bounds that it has. `--again` does it again.",
+    (
+        "That the first tokens lead to this state: it was integrated, with the error bounds that it"
+        " has. `--again` does it again."
+    ),
     "That the state was computed with the digits and the tolerance that it says.",
     "The changes of leader before the state, and z at earlier times.",
 )
@@ -67,8 +83,14 @@ class Frozen:
     def same_as(self) -> np.ndarray:
         """For each token the first one that is equal to it, (n,)."""
         same, n = self.values["same_as"], len(self.limit.x0)
-        require(same.shape == (n,) and same.dtype.kind == "i" and (same >= 0).all() and (same <= np.arange(n)).all()
-                and np.array_equal(same[same], same), "same_as of the state must name for each token the first one equal to it.")
+        require(
+            same.shape == (n,)
+            and same.dtype.kind == "i"
+            and (same >= 0).all()
+            and (same <= np.arange(n)).all()
+            and np.array_equal(same[same], same),
+            "same_as of the state must name for each token the first one equal to it.",
+        )
         return same
 
     @property
@@ -87,58 +109,104 @@ class Frozen:
             wanted = number if is_number else "b" if name == "is_alive" else "i"
             shape = (3, n, d) if is_number else (3, n)
             is_double = array.dtype in (np.float64, np.complex128) or not is_number
-            require(array.shape == shape and array.dtype.kind == wanted and is_double,
-                    f"{name} of the state must have the shape {shape} in double precision.")
-            require(np.isfinite(array).all() and (not is_number or "error" not in name or (array >= 0.0).all()),
-                    f"{name} of the state must be finite, and errors must not be negative.")
+            require(
+                array.shape == shape and array.dtype.kind == wanted and is_double,
+                f"{name} of the state must have the shape {shape} in double precision.",
+            )
+            require(
+                np.isfinite(array).all()
+                and (not is_number or "error" not in name or (array >= 0.0).all()),
+                f"{name} of the state must be finite, and errors must not be negative.",
+            )
             if name in ("leader", "root", "base"):
-                require((array >= 0).all() and (array < n).all(), f"{name} of the state must name tokens of it.")
+                require(
+                    (array >= 0).all() and (array < n).all(),
+                    f"{name} of the state must name tokens of it.",
+                )
         t, shift = self.values["t"], self.values["shift"]
-        require(t.shape == (3,) and t.dtype == float and np.isfinite(t).all() and (t >= 0.0).all()
-                and float(t.max()) * float(self.equation.rates.real.max()) < 1000.0, "t of the state must be three times.")
-        require(shift.shape == (3,) and shift.dtype.kind == "i" and (shift >= 0).all() and (shift <= LARGEST_SHIFT).all(),
-                "shift of the state must be three exponents.")
+        require(
+            t.shape == (3,)
+            and t.dtype == float
+            and np.isfinite(t).all()
+            and (t >= 0.0).all()
+            and float(t.max()) * float(self.equation.rates.real.max()) < 1000.0,
+            "t of the state must be three times.",
+        )
+        require(
+            shift.shape == (3,)
+            and shift.dtype.kind == "i"
+            and (shift >= 0).all()
+            and (shift <= LARGEST_SHIFT).all(),
+            "shift of the state must be three exponents.",
+        )
         arrays = [{name: self.values[name][i] for name in FROZEN_ARRAYS} for i in range(3)]
-        return [Tokens(**arrays[i], t=float(t[i]), shift=int(shift[i]), copies=copies) for i in range(3)]
+        return [
+            Tokens(**arrays[i], t=float(t[i]), shift=int(shift[i]), copies=copies) for i in range(3)
+        ]
 
-    # ---------------------------------------------------------------------------------------------------- the steps
+    # ----------------------------------------------------------------------------------------------
+    # the steps
 
     def check_equation(self) -> str:
         """V and the eigen-data of the state belong together."""
         k = int(self.equation.is_growing.sum())
         require(k > 0, "V has no growing direction, and this way is about those.")
         grow = f"{k} of {len(self.equation.rates)} grow"
-        return f"the stored eigenvectors are those of V (condition {self.equation.condition:.3g}); {grow}."
+        return (
+            f"the stored eigenvectors are those of V (condition {self.equation.condition:.3g});"
+            f" {grow}."
+        )
 
     def check_start(self) -> str:
-        """x0, weights and options are the ones that the state was computed from; equal tokens are equal."""
+        """x0, weights and options are the ones that the state was computed from; equal tokens are
+        equal.
+        """
         x0, dynamics = self.limit.x0, self.limit.dynamics
         if self.begin == 0.0:
             check_equal(x0, dynamics.mask.is_causal, self.same_as)
         rounding = 1e-9 * float(np.abs(x0).max())
-        require(np.abs(x0 - x0[self.same_as]) <= rounding, "The state takes tokens as equal that differ in x0.")
+        require(
+            np.abs(x0 - x0[self.same_as]) <= rounding,
+            "The state takes tokens as equal that differ in x0.",
+        )
         if dynamics.mask.is_causal:
             block = int(np.argmin(self.same_as == 0)) if (self.same_as != 0).any() else len(x0)
-            require(np.array_equal(self.same_as[block:], np.arange(block, len(x0))),
-                    "Under the causal mask only the first tokens can stay equal, and the state takes others as equal.")
+            require(
+                np.array_equal(self.same_as[block:], np.arange(block, len(x0))),
+                "Under the causal mask only the first tokens can stay equal, and the state takes"
+                " others as equal.",
+            )
         return check_digest(self.limit)
 
     def check_maps(self) -> str:
         """Every leader leads itself, every follower lies beside its root."""
         for name, one in zip(NAMES, self.attempts, strict=True):
             alive = one.is_alive
-            require(np.array_equal(one.leader[one.leader][alive], one.leader[alive]),
-                    f"In the state of {name} a leader follows another token.")
-            require(np.array_equal(one.root[alive], one.leader[alive]) and np.array_equal(one.root[one.root], one.root)
-                    and alive[one.root].all() and alive[one.leader].all(), f"In the state of {name} roots and leaders differ.")
+            require(
+                np.array_equal(one.leader[one.leader][alive], one.leader[alive]),
+                f"In the state of {name} a leader follows another token.",
+            )
+            require(
+                np.array_equal(one.root[alive], one.leader[alive])
+                and np.array_equal(one.root[one.root], one.root)
+                and alive[one.root].all()
+                and alive[one.leader].all(),
+                f"In the state of {name} roots and leaders differ.",
+            )
             roots = np.unique(one.root)
-            require(not one.D[roots].any() and not one.D_error[roots].any(),
-                    f"In the state of {name} a leader has an offset to itself.")
+            require(
+                not one.D[roots].any() and not one.D_error[roots].any(),
+                f"In the state of {name} a leader has an offset to itself.",
+            )
             if self.limit.dynamics.mask.is_causal:
-                require(one.leader <= np.arange(len(one.leader)),
-                        f"In the state of {name} a token follows one that it does not see.")
+                require(
+                    one.leader <= np.arange(len(one.leader)),
+                    f"In the state of {name} a token follows one that it does not see.",
+                )
         groups = len(np.unique(self.attempts[0].root))
-        return f"{len(self.tokens)} different tokens follow {groups} leaders, which follow themselves."
+        return (
+            f"{len(self.tokens)} different tokens follow {groups} leaders, which follow themselves."
+        )
 
     def check_merged(self) -> str:
         """Tokens whose gaps are not looked at cannot be told from their root."""
@@ -146,16 +214,26 @@ class Frozen:
         for name, one in zip(NAMES, self.attempts, strict=True):
             unwound = np.exp(-self.equation.rates.real[grows] * one.t)
             size = 2.0**one.shift * np.abs((one.grown + one.D)[:, grows]).max(axis=0) * unwound
-            require((self._moves(one) <= 1.001 * MERGED * size)[~one.is_alive],
-                    f"In the state of {name} a token is called one with its leader, and is not close to it.")
-        return f"{count or 'none'} of {len(self.tokens)} different tokens have merged with their leader below rounding."
+            require(
+                (self._moves(one) <= 1.001 * MERGED * size)[~one.is_alive],
+                f"In the state of {name} a token is called one with its leader, and is not close"
+                " to it.",
+            )
+        return (
+            f"{count or 'none'} of {len(self.tokens)} different tokens have merged with their"
+            " leader below rounding."
+        )
 
     def check_errors(self) -> str:
         """No error bound is smaller than the arithmetic can keep."""
         tolerance, digits = self.values["tolerance"], self.limit.digits
         least = np.array([1.0, 10.0, 10.0]) * (1e-11 if digits <= 16 else 10.0 ** (9.0 - digits))
-        require(tolerance.shape == (3,) and tolerance.dtype == float and (tolerance >= 0.999 * np.maximum(least, 1e-15)),
-                f"The state claims a tolerance that {digits} digits do not have.")
+        require(
+            tolerance.shape == (3,)
+            and tolerance.dtype == float
+            and (tolerance >= 0.999 * np.maximum(least, 1e-15)),
+            f"The state claims a tolerance that {digits} digits do not have.",
+        )
         began = np.exp(self.equation.rates * self.begin)
         start = np.abs(self.equation.coordinates(self.limit.x0) * began).max(axis=0)
         for name, one, part in zip(NAMES, self.attempts, tolerance, strict=True):
@@ -170,9 +248,15 @@ class Frozen:
                 ("followers", one.D, one.D_error, ~is_root & one.is_alive),
             ):
                 enough = np.maximum(FLOOR * part * np.abs(value), floor)[is_needed]
-                require(error[is_needed] >= enough,
-                        f"The error bounds of the {what} of {name} are smaller than the arithmetic keeps.")
-        return f"all are at least {FLOOR:g} times what the tolerance {tolerance[0]:.0e} gives for tokens of this size."
+                require(
+                    error[is_needed] >= enough,
+                    f"The error bounds of the {what} of {name} are smaller than the arithmetic"
+                    " keeps.",
+                )
+        return (
+            f"all are at least {FLOOR:g} times what the tolerance {tolerance[0]:.0e} gives for"
+            " tokens of this size."
+        )
 
     def check_gaps(self) -> str:
         """Abel's test of all pairs, in plain NumPy."""
@@ -180,62 +264,117 @@ class Frozen:
         found: list[Gaps] = []
         for name, one in zip(NAMES, self.attempts, strict=True):
             gaps = measure_gaps(self.equation, one, is_causal, NUMBERS, self._rows(one))
-            require(gaps.slack >= 0.0,
-                    f"In the state of {name} the gap of token {self._named(gaps.row)} between its leader and token "
-                                       f"{self._named(gaps.column)} is not shown to stay open.")
+            require(
+                gaps.slack >= 0.0,
+                f"In the state of {name} the gap of token {self._named(gaps.row)} between its"
+                f" leader and token {self._named(gaps.column)} is not shown to stay open.",
+            )
             found.append(gaps)
         first = found[0]
-        self.numbers |= {"margin": first.margin, "mu": first.mu, "pairs": first.pairs, "smallest_gap": first.smallest,
-                         "slack": first.slack}
+        self.numbers |= {
+            "margin": first.margin,
+            "mu": first.mu,
+            "pairs": first.pairs,
+            "smallest_gap": first.smallest,
+            "slack": first.slack,
+        }
         if not first.pairs:
             return "there is one token, and no gap."
-        many = "all" if len(self._rows(self.attempts[0])) == int(self.attempts[0].is_alive.sum()) else "of a part of the rows all"
-        return (f"{many} {first.pairs} gaps stay above G e^(mu s) for ever, G = {first.margin:.4g}, mu = {first.mu:.4g}. The "
-                f"smallest one is {first.smallest:.3g} G now; the smallest partial sum is {first.slack:.3g} G.")
+        many = (
+            "all"
+            if len(self._rows(self.attempts[0])) == int(self.attempts[0].is_alive.sum())
+            else "of a part of the rows all"
+        )
+        return (
+            f"{many} {first.pairs} gaps stay above G e^(mu s) for ever, G = {first.margin:.4g}, mu"
+            f" = {first.mu:.4g}. The smallest one is {first.smallest:.3g} G now; the smallest"
+            f" partial sum is {first.slack:.3g} G."
+        )
 
     def check_compiled(self) -> str:
         """The same by the code that found the limit."""
         for number, name in enumerate(NAMES):
             row, column = find_doubt(self.limit, self.attempts[number])
-            require(row < 0,
-                    f"In the state of {name} the compiled check does not show that token {self._named(row)} keeps its leader "
-                             f"against token {self._named(column)}.")
+            require(
+                row < 0,
+                f"In the state of {name} the compiled check does not show that token"
+                f" {self._named(row)} keeps its leader against token {self._named(column)}.",
+            )
         return "the compiled check, which found the limit, agrees."
 
     def check_replicas(self) -> str:
-        """Three states that are not copies of each other, with the same map or the same groups and points."""
+        """Three states that are not copies of each other, with the same map or the same groups and
+        points.
+        """
         for one, other in ((0, 1), (0, 2), (1, 2)):
-            require(not all(np.array_equal(self.values[name][one], self.values[name][other]) for name in ("Y", "E", "D")),
-                    "Two of the three states are copies: a replica is perturbed, and computed otherwise.")
+            require(
+                not all(
+                    np.array_equal(self.values[name][one], self.values[name][other])
+                    for name in ("Y", "E", "D")
+                ),
+                "Two of the three states are copies: a replica is perturbed, and computed"
+                " otherwise.",
+            )
         apart, size = self.expected.apart, self.expected.size
         if self.limit.grade == "exact":
-            require(all(np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all() for one in self.attempts),
-                    "The grade is exact, and the replicas have other leaders.")
+            require(
+                all(
+                    np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all()
+                    for one in self.attempts
+                ),
+                "The grade is exact, and the replicas have other leaders.",
+            )
         else:
-            require(all(np.array_equal(labels_of(one.root), labels_of(self.attempts[0].root)) for one in self.attempts),
-                    "The replicas have other groups.")
-            is_same = all(np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all() for one in self.attempts)
-            require(is_same or apart <= SAME_POINTS * size, f"The points of the replicas are {apart:.2g} apart.")
-        require(self.limit.error >= 0.999 * REPLICA_ERROR * apart,
-                f"The replicas are {apart:.2g} apart, and the error of the limit is "
-                f"{self.limit.error:.2g}: it must be ten times that.")
+            require(
+                all(
+                    np.array_equal(labels_of(one.root), labels_of(self.attempts[0].root))
+                    for one in self.attempts
+                ),
+                "The replicas have other groups.",
+            )
+            is_same = all(
+                np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all()
+                for one in self.attempts
+            )
+            require(
+                is_same or apart <= SAME_POINTS * size,
+                f"The points of the replicas are {apart:.2g} apart.",
+            )
+        require(
+            self.limit.error >= 0.999 * REPLICA_ERROR * apart,
+            f"The replicas are {apart:.2g} apart, and the error of the limit is "
+            f"{self.limit.error:.2g}: it must be ten times that.",
+        )
         self.numbers["replicas_apart"] = apart
         return f"both end in the same limit; their points are {apart:.2g} apart at most."
 
     def check_distinct(self) -> str:
-        """Different labels have limits that differ by more than their error, in the original and in the replicas."""
+        """Different labels have limits that differ by more than their error, in the original and in
+        the replicas.
+        """
         one, grows = self.attempts[0], self.equation.is_growing
         roots = np.unique(one.root)
         for r in roots:
             others = roots[roots > r]
             is_far = (one.base[others] != one.base[r])[:, None]
-            apart = one.E[r] - one.E[others] + np.where(is_far, one.Y[one.base[r]] - one.Y[one.base[others]], 0.0)
-            error = one.E_error[r] + one.E_error[others] + np.where(
-                is_far, one.Y_error[one.base[r]] + one.Y_error[one.base[others]], 0.0)
+            apart = (
+                one.E[r]
+                - one.E[others]
+                + np.where(is_far, one.Y[one.base[r]] - one.Y[one.base[others]], 0.0)
+            )
+            error = (
+                one.E_error[r]
+                + one.E_error[others]
+                + np.where(is_far, one.Y_error[one.base[r]] + one.Y_error[one.base[others]], 0.0)
+            )
             is_distinct = (np.abs(apart) > error)[:, grows].any(axis=1)
             if not is_distinct.all():
-                pair = f"{self._named(int(r))} and {self._named(int(others[np.argmin(is_distinct)]))}"
-                raise Failed(f"The limits of tokens {pair} cannot be told apart within their errors.")
+                pair = (
+                    f"{self._named(int(r))} and {self._named(int(others[np.argmin(is_distinct)]))}"
+                )
+                raise Failed(
+                    f"The limits of tokens {pair} cannot be told apart within their errors."
+                )
         return f"the {len(roots)} limits differ by more than their errors."
 
     @cached_property
@@ -247,32 +386,53 @@ class Frozen:
         one = self.attempts[0]
         first = tokens[labels_of(one.root)][number]
         chosen = one.leader if self.limit.grade == "exact" else one.root
-        error, full = float(errors[0].max(initial=0.0)), np.zeros((len(tokens), len(self.equation.rates)))
+        error, full = (
+            float(errors[0].max(initial=0.0)),
+            np.zeros((len(tokens), len(self.equation.rates))),
+        )
         full[:, self.equation.is_growing] = points[0]
         unwound = self.equation.unwound(full, self.begin)
         return Expected(
-            labels=np.unique(first, return_inverse=True)[1], leaders=tokens[chosen][number],
-            points=unwound[:, self.equation.is_growing][number], error=error, most=max(error, REPLICA_ERROR * apart), apart=apart,
-            basis=self.values["basis"][:, self.equation.is_growing], t=one.t + self.begin,
+            labels=np.unique(first, return_inverse=True)[1],
+            leaders=tokens[chosen][number],
+            points=unwound[:, self.equation.is_growing][number],
+            error=error,
+            most=max(error, REPLICA_ERROR * apart),
+            apart=apart,
+            basis=self.values["basis"][:, self.equation.is_growing],
+            t=one.t + self.begin,
             size=max(float(np.abs(points[0]).max(initial=0.0)), 1e-300),
         )
 
     def _points(self, one: Tokens) -> tuple[np.ndarray, np.ndarray]:
-        """(points, errors) (n, k) of an attempt: where its leaders are in z, along the growing directions."""
+        """(points, errors) (n, k) of an attempt: where its leaders are in z, along the growing
+        directions.
+        """
         rates, scale, grows = self.equation.rates, 2.0**one.shift, self.equation.is_growing
         c = scale * one.grown * np.exp(-rates * one.t)
         error = scale * one.grown_error * np.exp(-rates.real * one.t)
-        points, error = (c @ self.equation.back.T).real[:, grows], (error @ np.abs(self.equation.back).T)[:, grows]
+        points, error = (
+            (c @ self.equation.back.T).real[:, grows],
+            (error @ np.abs(self.equation.back).T)[:, grows],
+        )
         # whoever may take the lead in a group that has merged moves its limit by its offset at most
         return points, error + 2.0 * self._moves(one)[~one.is_alive].max(initial=0.0)
 
     def _moves(self, one: Tokens) -> np.ndarray:
-        """How far a limit moves along each growing direction if this token takes the lead of its root, (n, k)."""
+        """How far a limit moves along each growing direction if this token takes the lead of its
+        root, (n, k).
+        """
         grows = self.equation.is_growing
-        return 2.0**one.shift * np.abs(one.D[:, grows]) * np.exp(-self.equation.rates.real[grows] * one.t)
+        return (
+            2.0**one.shift
+            * np.abs(one.D[:, grows])
+            * np.exp(-self.equation.rates.real[grows] * one.t)
+        )
 
     def _rows(self, one: Tokens) -> np.ndarray:
-        """The rows that the plain check looks at: all of them, or evenly apart where that would take minutes."""
+        """The rows that the plain check looks at: all of them, or evenly apart where that would
+        take minutes.
+        """
         rows = np.flatnonzero(one.is_alive)
         every = int(np.ceil(len(rows) ** 2 * (len(self.equation.rates) + 2.0) ** 2 / MOST_TERMS))
         return rows[:: max(every, 1)]
@@ -297,5 +457,7 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("what the limit says", lambda: check_limit(limit, found.expected))
     yield Step("range", lambda: check_range(limit, found.equation))
     yield Step("changes of leader", lambda: check_events(limit))
-    yield Step("later tokens", lambda: check_later(limit, found.equation, found.attempts[0], found.begin, found.same_as))
-
+    yield Step(
+        "later tokens",
+        lambda: check_later(limit, found.equation, found.attempts[0], found.begin, found.same_as),
+    )

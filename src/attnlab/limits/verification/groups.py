@@ -1,7 +1,9 @@
-"""The way of groups: from three stored states on, tokens of a group stay together along the directions that are given.
+"""The way of groups: from three stored states on, tokens of a group stay together along the
+directions that are given.
 
-Written apart from limits/groups.py: discs, their growth and the points are formed again from the coordinates that are stored,
-with the eigenvectors of V, which are checked. That groups are kept apart is tested in apart.py.
+Written apart from limits/groups.py: discs, their growth and the points are formed again from the
+coordinates that are stored, with the eigenvectors of V, which are checked. That groups are kept
+apart is tested in apart.py.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ NOT_CHECKED = (
 )
 
 LEAST_TOLERANCE = np.array([1e-11, 1e-10, 1e-10])
-"""Relative errors of the three states: ten times the finest tolerance that they are followed with."""
+"""Relative errors of the three states: ten times the finest tolerances of their flows."""
 
 APART = 3.0
-"""Replicas may be this many times as far apart as error and discs explain: they turn between their times."""
+"""Replicas may be this many times as far apart as error and discs explain, since they turn between
+their times."""
 
 RESIDUAL = 1e-11
 """How far eigenvectors may be off, relative to V and their condition."""
@@ -139,7 +142,7 @@ def _groups(limit: Limit) -> str:
 
 
 def _replicas(limit: Limit) -> str:
-    """The replicas are no copies, and their groups are where those of the original are, within error and discs."""
+    """The replicas are no copies, and end where the original does, within error and discs."""
     values = limit.state.values
     u, group, t, begin = values["u"], values["group"], values["t"], float(values["begin"])
     require(
@@ -236,7 +239,8 @@ def _says(limit: Limit) -> str:
             off = float(np.abs(inside - point).max(initial=0.0))
             require(
                 off + radius <= limit.error * (1.0 + 1e-6) + 1e-12 * float(np.abs(point).max()),
-                f"A point is {off:.2g} from the middle of its group, whose disc has the radius {radius:.2g}.",
+                f"A point is {off:.2g} from the middle of its group, whose disc has the radius"
+                f" {radius:.2g}.",
             )
         column += width
     require(

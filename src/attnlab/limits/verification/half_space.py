@@ -29,7 +29,10 @@ off by."""
 
 UNIT = 1e-8
 NOT_CHECKED = (
-    "That the first tokens lead to the stored tokens, if these are later. `--again` integrates them again.",
+    (
+        "That the first tokens lead to the stored tokens, if these are later. `--again` integrates"
+        " them again."
+    ),
     "z at the times asked for.",
 )
 
@@ -103,7 +106,10 @@ class HalfSpace:
             f"The eigenvalue near {float(low):.6g} is not shown to dominate: another may have a "
             f"modulus of {float(others):.6g}.",
         )
-        return f"one simple eigenvalue above {float(low):.6g}, all others below {float(others):.6g} in modulus."
+        return (
+            f"one simple eigenvalue above {float(low):.6g}, all others below {float(others):.6g} in"
+            " modulus."
+        )
 
     def side(self, x: np.ndarray, clear: float) -> int:
         """1 or -1 where all tokens (n, d) are on this side; else 0."""
@@ -158,7 +164,8 @@ class HalfSpace:
         t, begin = float(self.value("t")), float(self.value("begin"))
         require(
             limit.grade == "group" or (limit.grade == "proved" and t == begin == 0.0),
-            "On the sphere nobody leads: the grade must be group, or proved where the first tokens lie on one side.",
+            "On the sphere nobody leads: the grade must be group, or proved where the first tokens"
+            " lie on one side.",
         )
         require(
             limit.grade != "proved" or not limit.dynamics.weights.is_factored,
@@ -198,7 +205,8 @@ class HalfSpace:
         error = gmpy2.mpq(float(limit.error)) if np.isfinite(limit.error) else gmpy2.mpq(-1)
         require(
             off + moved + gmpy2.mpq(1, 2**60) <= error,
-            f"The error is given as {limit.error:.3g}, and a point may be off by {float(off + moved):.3g}.",
+            f"The error is given as {limit.error:.3g}, and a point may be off by"
+            f" {float(off + moved):.3g}.",
         )
         return f"one limit, the eigenvector, within {limit.error:.2g}."
 

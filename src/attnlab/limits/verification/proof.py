@@ -1,4 +1,6 @@
-"""A proved limit: every step that encloses the tokens, and their end, checked with MPFR and exact rationals."""
+"""A proved limit: every step that encloses the tokens, and their end, checked with MPFR and exact
+rationals.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,20 @@ NOT_CHECKED = (
     "Changes of leader, and z at the times asked for: they are those of the limit without proof.",
 )
 SHAPES = {
-    "h": ("steps",), "coefficients": ("steps", "order", "m", "d"), "leader": ("steps", "m"), "pieces": ("steps",),
-    "defect": ("steps", "m"), "tube": ("steps", "m"), "radius": ("steps", "m"), "end": ("m", "d"), "end_radius": ("m",),
-    "leaders": ("m",), "number": ("n",), "margin": (), "mu": (), "leak": (),
+    "h": ("steps",),
+    "coefficients": ("steps", "order", "m", "d"),
+    "leader": ("steps", "m"),
+    "pieces": ("steps",),
+    "defect": ("steps", "m"),
+    "tube": ("steps", "m"),
+    "radius": ("steps", "m"),
+    "end": ("m", "d"),
+    "end_radius": ("m",),
+    "leaders": ("m",),
+    "number": ("n",),
+    "margin": (),
+    "mu": (),
+    "leak": (),
 }
 WHOLE = ("leader", "pieces", "leaders", "number")
 
@@ -59,47 +72,98 @@ class Proved:
         M = np.asarray(Q.T @ K * gmpy2.mpq(float(dynamics.beta)))
         m = len(self.tokens)
         seen = np.tri(m, dtype=bool) if dynamics.mask.is_causal else np.ones((m, m), dtype=bool)
-        return Flow(np.diagonal(weights.full_V[0]).astype(float), M, seen, np.bincount(number), self.limit.x0[self.tokens])
+        return Flow(
+            np.diagonal(weights.full_V[0]).astype(float),
+            M,
+            seen,
+            np.bincount(number),
+            self.limit.x0[self.tokens],
+        )
 
     def check_equation(self) -> str:
-        """The equation is one of those that the proof is about, and the arrays have the shapes that belong to it."""
+        """The equation is one of those that the proof is about, and the arrays have the shapes that
+        belong to it.
+        """
         dynamics, x0 = self.limit.dynamics, self.limit.x0
         weights = dynamics.weights
-        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none
-                and dynamics.dt is None and all(plain_axes(dynamics).values())
-                and (dynamics.mask.sees_all or dynamics.mask.is_causal) and weights.heads == 1 and not weights.is_factored,
-                "The proof is about softmax attention of one head in R^d in continuous time, and this is another equation.")
+        require(
+            dynamics.geometry.is_linear
+            and dynamics.kernel.is_softmax
+            and dynamics.feedforward.is_none
+            and dynamics.dt is None
+            and all(plain_axes(dynamics).values())
+            and (dynamics.mask.sees_all or dynamics.mask.is_causal)
+            and weights.heads == 1
+            and not weights.is_factored,
+            "The proof is about softmax attention of one head in R^d in continuous time, and this"
+            " is another equation.",
+        )
         V = weights.full_V[0]
         require((V == np.diag(np.diagonal(V))).all(), "The proof is about a diagonal V.")
-        sizes = {"n": len(x0), "d": x0.shape[1], "m": len(self.value("end")), "steps": len(np.atleast_1d(self.value("h")))}
-        require(self.value("coefficients").ndim == 4, "The coefficients must have the axes (step, order, token, coordinate).")
+        sizes = {
+            "n": len(x0),
+            "d": x0.shape[1],
+            "m": len(self.value("end")),
+            "steps": len(np.atleast_1d(self.value("h"))),
+        }
+        require(
+            self.value("coefficients").ndim == 4,
+            "The coefficients must have the axes (step, order, token, coordinate).",
+        )
         sizes["order"] = self.value("coefficients").shape[1]
-        require(sizes["steps"] >= 1 and sizes["order"] >= 2, "There is no step, or a polynomial has no slope.")
+        require(
+            sizes["steps"] >= 1 and sizes["order"] >= 2,
+            "There is no step, or a polynomial has no slope.",
+        )
         for name, axes in SHAPES.items():
             array, shape = self.value(name), tuple(sizes[axis] for axis in axes)
-            require(array.shape == shape, f"{name} of the proof must have the shape {shape}, got {array.shape}.")
-            require(array.dtype.kind in ("iu" if name in WHOLE else "f"), f"{name} of the proof has another kind of numbers.")
+            require(
+                array.shape == shape,
+                f"{name} of the proof must have the shape {shape}, got {array.shape}.",
+            )
+            require(
+                array.dtype.kind in ("iu" if name in WHOLE else "f"),
+                f"{name} of the proof has another kind of numbers.",
+            )
             require(np.isfinite(array).all(), f"{name} of the proof must be finite.")
         number = self.value("number")
-        require((number >= 0).all() and len(np.unique(number)) == sizes["m"] == number.max() + 1,
-                "The tokens are not numbered by the different ones.")
-        require((number == np.arange(len(x0))).all() or not dynamics.mask.is_causal,
-                "Under the causal mask equal tokens need not stay equal.")
+        require(
+            (number >= 0).all() and len(np.unique(number)) == sizes["m"] == number.max() + 1,
+            "The tokens are not numbered by the different ones.",
+        )
+        require(
+            (number == np.arange(len(x0))).all() or not dynamics.mask.is_causal,
+            "Under the causal mask equal tokens need not stay equal.",
+        )
         require((x0 == x0[self.tokens[number]]).all(), "Tokens are taken as equal that are not.")
         for name in ("leader", "leaders"):
             leader = self.value(name)
-            require((leader >= 0).all() and (leader < sizes["m"]).all(), f"{name} of the proof is no token.")
-            require(self.flow.seen[np.arange(sizes["m"]), leader], f"{name} of the proof is a token that the row does not see.")
-        return f"{sizes['m']} different tokens in {sizes['d']} coordinates, {sizes['steps']} steps of order {sizes['order'] - 1}."
+            require(
+                (leader >= 0).all() and (leader < sizes["m"]).all(),
+                f"{name} of the proof is no token.",
+            )
+            require(
+                self.flow.seen[np.arange(sizes["m"]), leader],
+                f"{name} of the proof is a token that the row does not see.",
+            )
+        return (
+            f"{sizes['m']} different tokens in {sizes['d']} coordinates, {sizes['steps']} steps of"
+            f" order {sizes['order'] - 1}."
+        )
 
     def check_start(self) -> str:
         """The first polynomial begins at the first tokens."""
         said = check_digest(self.limit)
-        require((self.value("coefficients")[0, 0] == self.flow.start).all(), "The first step does not begin at the first tokens.")
+        require(
+            (self.value("coefficients")[0, 0] == self.flow.start).all(),
+            "The first step does not begin at the first tokens.",
+        )
         return said
 
     def check_steps(self, progress: Progress | None = None) -> str:
-        """Defect and error bound of every step; a step begins where the one before it ends, up to what is charged."""
+        """Defect and error bound of every step; a step begins where the one before it ends, up to
+        what is charged.
+        """
         m, d = self.flow.start.shape
         before, end = ErrorSet(np.eye(m * d), np.zeros(m * d)), np.zeros(m)
         largest_defect = largest_radius = 0.0
@@ -108,29 +172,44 @@ class Proved:
             if progress is not None:
                 progress(k / count, "verifying the steps of the proof")
                 progress.raise_if_cancelled()
-            step = FlowStep(float(self.value("h")[k]), self.value("coefficients")[k], self.value("leader")[k],
-                            int(self.value("pieces")[k]), *(self.value(name)[k] for name in ("defect", "tube", "radius")))
+            step = FlowStep(
+                float(self.value("h")[k]),
+                self.value("coefficients")[k],
+                self.value("leader")[k],
+                int(self.value("pieces")[k]),
+                *(self.value(name)[k] for name in ("defect", "tube", "radius")),
+            )
             following = self.value("coefficients")[k + 1, 0] if k + 1 < count else self.value("end")
             try:
                 check_numbers(step)
                 followed = Followed(self.flow, step)
-                largest_defect = max(largest_defect, Checked(self.flow, step, followed.highest()).check_defect())
+                largest_defect = max(
+                    largest_defect, Checked(self.flow, step, followed.highest()).check_defect()
+                )
                 with one_blas_thread():
                     G, rest = followed.follow(before)
                 end = lengths((np.abs(G) @ before.sizes).reshape(m, d)) + rest
                 largest_radius = max(largest_radius, float((end / step.radius).max()))
-                require(end <= step.radius, f"The radius at the end of a step is stored as {step.radius.max():.3g} at most, and "
-                                            f"the error bound is up to {largest_radius:.3g} times as large.")
+                require(
+                    end <= step.radius,
+                    f"The radius at the end of a step is stored as {step.radius.max():.3g} at most,"
+                    f" and the error bound is up to {largest_radius:.3g} times as large.",
+                )
                 with upwards():
                     jump = distance(step.coefficients, following).astype(float) * UP
                 before = enclose(G, before.sizes, rest + jump)
                 end = (end + jump) * UP
             except Failed as problem:
                 raise Failed(f"Step {k} of {count}: {problem}") from None
-        require(end <= self.value("end_radius"), "The radius at the end is smaller than what the last step gives.")
+        require(
+            end <= self.value("end_radius"),
+            "The radius at the end is smaller than what the last step gives.",
+        )
         self.numbers["steps"], self.numbers["largest defect"] = float(count), largest_defect
-        return (f"{count} steps; the defects found are at most {largest_defect:.3g} of the bounds that are stored, the radii "
-                f"at most {largest_radius:.3g}.")
+        return (
+            f"{count} steps; the defects found are at most {largest_defect:.3g} of the bounds that"
+            f" are stored, the radii at most {largest_radius:.3g}."
+        )
 
     def check_end(self) -> str:
         """From the end on, no row changes its leader."""
@@ -142,36 +221,72 @@ class Proved:
         check_leak(self.flow, end, radius, margin, mu, leak)
         count = check_gaps(self.flow, end, radius, leader, margin, mu, leak)
         self.numbers["margin"] = margin
-        return (f"all {count} gaps stay above G e^(mu s), G = {margin:.4g}, mu = {mu:.3g}; "
-                f"softmax moves no leader by more than {leak:.2g}.")
+        return (
+            f"all {count} gaps stay above G e^(mu s), G = {margin:.4g}, mu = {mu:.3g}; "
+            f"softmax moves no leader by more than {leak:.2g}."
+        )
 
     def check_limit(self) -> str:
         """Labels, leaders, points and error are what the enclosure shows."""
         limit, number, leaders = self.limit, self.value("number"), self.value("leaders")
-        require(limit.grade == "proved" and limit.horizon is None, "A proof has the grade proved, and no horizon.")
+        require(
+            limit.grade == "proved" and limit.horizon is None,
+            "A proof has the grade proved, and no horizon.",
+        )
         grows = self.flow.rates > 0.0
-        require(limit.basis.shape == (len(grows), grows.sum()) and (limit.basis == np.eye(len(grows))[:, grows]),
-                "The basis of F is not made of the coordinates that grow.")
-        require(limit.points.shape == (len(number), grows.sum()) and np.isfinite(limit.points).all(),
-                "There must be one point per token.")
-        low, high = enclose_points(self.flow, self.value("h"), self.value("end"), self.value("end_radius"), leaders,
-                                   float(self.value("leak")))
-        points, error = as_fraction(limit.points), gmpy2.mpq(float(limit.error)) if np.isfinite(limit.error) else gmpy2.mpq(0)
-        inside = (as_fraction(low[number]) >= points - error) & (as_fraction(high[number]) <= points + error)
-        require(inside, f"The error is given as {limit.error:.3g}, and the enclosure of a point is not within it.")
+        require(
+            limit.basis.shape == (len(grows), grows.sum())
+            and (limit.basis == np.eye(len(grows))[:, grows]),
+            "The basis of F is not made of the coordinates that grow.",
+        )
+        require(
+            limit.points.shape == (len(number), grows.sum()) and np.isfinite(limit.points).all(),
+            "There must be one point per token.",
+        )
+        low, high = enclose_points(
+            self.flow,
+            self.value("h"),
+            self.value("end"),
+            self.value("end_radius"),
+            leaders,
+            float(self.value("leak")),
+        )
+        points, error = (
+            as_fraction(limit.points),
+            gmpy2.mpq(float(limit.error)) if np.isfinite(limit.error) else gmpy2.mpq(0),
+        )
+        inside = (as_fraction(low[number]) >= points - error) & (
+            as_fraction(high[number]) <= points + error
+        )
+        require(
+            inside,
+            f"The error is given as {limit.error:.3g}, and the enclosure of a point is not"
+            " within it.",
+        )
         wanted = self.tokens[leaders][number]
-        require(limit.leaders.shape == wanted.shape and (limit.leaders == wanted), "The leaders are not those of the proof.")
+        require(
+            limit.leaders.shape == wanted.shape and (limit.leaders == wanted),
+            "The leaders are not those of the proof.",
+        )
         _, first, labels = np.unique(wanted, return_index=True, return_inverse=True)
         labels = np.argsort(np.argsort(first))[labels.ravel()]
-        require(limit.labels.shape == labels.shape and (limit.labels == labels), "The labels are not those of the proof.")
+        require(
+            limit.labels.shape == labels.shape and (limit.labels == labels),
+            "The labels are not those of the proof.",
+        )
         for one in np.unique(leaders):
             for other in np.unique(leaders):
-                require(one == other or ((low[one] > high[other]) | (high[one] < low[other])).any(),
-                        "Two limits cannot be told apart, and have different labels.")
+                require(
+                    one == other or ((low[one] > high[other]) | (high[one] < low[other])).any(),
+                    "Two limits cannot be told apart, and have different labels.",
+                )
         t = float(as_fraction(self.value("h")).sum())
         require(abs(limit.t - t) <= 1e-12 * t, "The time of the decision is not that of the proof.")
         require(limit.places is None, "Places in R^d are for equations in which nothing grows.")
-        return f"labels, leaders, {len(np.unique(leaders))} different limits and their error {limit.error:.2g} follow."
+        return (
+            f"labels, leaders, {len(np.unique(leaders))} different limits and their error"
+            f" {limit.error:.2g} follow."
+        )
 
 
 @ways.register("proof")

@@ -29,7 +29,8 @@ class Verification:
     Attributes
     ----------
     holds : bool or None
-        True: it follows from the stored state. False: it does not. None: nothing is claimed, or nothing is stored.
+        True: it follows from the stored state. False: it does not. None: nothing is claimed, or
+        nothing is stored.
     reason : str
         A sentence that says why.
     way : str
@@ -53,7 +54,10 @@ class Verification:
     def __str__(self) -> str:
         word = {True: "HOLDS", False: "DOES NOT HOLD", None: "NOT VERIFIED"}[self.holds]
         marks = {True: "yes", False: " NO"}
-        lines = [f"{word}. {self.reason}", *(f"  {marks[one.holds]}  {one.name}: {one.says}" for one in self.checks)]
+        lines = [
+            f"{word}. {self.reason}",
+            *(f"  {marks[one.holds]}  {one.name}: {one.says}" for one in self.checks),
+        ]
         return "\n".join([*lines, *(f"   -   not checked: {one}" for one in self.not_checked)])
 
     def __repr__(self) -> str:
@@ -61,6 +65,8 @@ class Verification:
 
 
 def require(is_right: Any, sentence: str) -> None:
-    """Raise Failed with this sentence unless it is right; NaN and arrays with anything wrong in them are not."""
+    """Raise Failed with this sentence unless it is right; NaN and arrays with anything wrong in
+    them are not.
+    """
     if not bool(np.all(is_right)):
         raise Failed(sentence)

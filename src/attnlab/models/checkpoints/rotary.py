@@ -1,4 +1,6 @@
-"""Rotary positions: queries and keys are turned by their place, so a score depends only on the difference of two places."""
+"""Rotary positions: queries and keys are turned by their place, so a score depends only on the
+difference of two places.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ def frequencies(rotary: Rotary) -> np.ndarray:
 
 
 def rotate(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return x (..., n, head_size) with token i turned by places[i]; unchanged without rotary positions."""
+    """Return x (..., n, head_size) with token i turned by places[i]; unchanged without rotary
+    positions.
+    """
     if rotary is None or rotary.size == 0:
         return x
     size = rotary.size
-    angles = np.asarray(places, dtype=float)[:, None] * frequencies(rotary)                   # (n, size / 2)
+    angles = np.asarray(places, dtype=float)[:, None] * frequencies(rotary)  # (n, size / 2)
     cosine, sine = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     if rotary.pairs == "halves":
         first, second = slice(0, size // 2), slice(size // 2, size)
@@ -36,41 +40,55 @@ def rotate(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndarr
 
 
 def read_rotary_size(raw: Mapping[str, Any], size: int, default: float) -> int:
-    """Return how many of the `size` coordinates of a head are turned, by partial_rotary_factor of a config."""
+    """Return how many of the `size` coordinates of a head are turned, by partial_rotary_factor of a
+    config.
+    """
     rope = raw.get("rope_parameters")
     said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
     found = int(size * number(said, "partial_rotary_factor", default))
     if found % 2 or found > size:
         raise BadModel(
-            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {found}."
+            f"The rotated part of a head must be an even number of its {size} coordinates, but the"
+            f" config makes it {found}."
         )
     return found
 
 
-def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> tuple[float, tuple[float, ...]]:
-    """Return the base theta of a config, and the angles per place if they are stretched for longer texts (else empty).
+def read_rotary(
+    raw: Mapping[str, Any], size: int, base: str = "rope_theta"
+) -> tuple[float, tuple[float, ...]]:
+    """Return the base theta of a config, and the angles per place if they are stretched for longer
+    texts (else empty).
 
-    Newer configs have all of it in `rope_parameters`; older ones have the base and a `rope_scaling`.
+    Newer configs have all of it in `rope_parameters`; older ones have the base and a
+    `rope_scaling`.
     """
     if size % 2 or size > 1 << 16:
         raise BadModel(
-            f"Rotary positions turn coordinates in pairs, but the config gives each head {size} of them, which is odd or absurd."
+            f"Rotary positions turn coordinates in pairs, but the config gives each head {size} of"
+            " them, which is odd or absurd."
         )
     newer, older = raw.get("rope_parameters") or {}, raw.get("rope_scaling") or {}
     if newer and older and newer != older:
-        raise BadModel("rope_parameters and rope_scaling in the config must agree, but they differ. Keep the right one.")
+        raise BadModel(
+            "rope_parameters and rope_scaling in the config must agree, but they differ. Keep the"
+            " right one."
+        )
     said = newer or older
     if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
         raise BadModel(
-            f"The rotary positions in the config must be a table, one for all layers, found {str(said)[:60]!r}. "
-            "A checkpoint with several of them needs a family of its own."
+            "The rotary positions in the config must be a table, one for all layers, found"
+            f" {str(said)[:60]!r}. A checkpoint with several of them needs a family of its own."
         )
     theta = number(said, "rope_theta", number(raw, base, number(raw, "rope_theta", 10000.0)))
     kind = said.get("rope_type") or said.get("type") or "default"
     if kind == "default":
         return theta, ()
     if kind not in ("linear", "llama3"):
-        raise BadModel(f"The rotary positions in the config are of type {str(kind)[:40]!r}; known: default, linear, llama3.")
+        raise BadModel(
+            f"The rotary positions in the config are of type {str(kind)[:40]!r}; known: default,"
+            " linear, llama3."
+        )
     angles = theta ** (-np.arange(0, size, 2) / size)
     factor = number(said, "factor", 1.0)
     if kind == "linear":
@@ -79,6 +97,8 @@ def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> 
     original = whole(said, "original_max_position_embeddings", 8192)
     low, high = number(said, "low_freq_factor", 1.0), number(said, "high_freq_factor", 4.0)
     if high <= low:
-        raise BadModel(f"high_freq_factor in the config must be above low_freq_factor = {low}, found {high}.")
+        raise BadModel(
+            f"high_freq_factor in the config must be above low_freq_factor = {low}, found {high}."
+        )
     blend = np.clip((original * angles / (2 * np.pi) - low) / (high - low), 0, 1)
     return theta, tuple(map(float, (1 - blend) * angles / factor + blend * angles))

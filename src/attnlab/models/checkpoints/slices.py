@@ -1,4 +1,6 @@
-"""The heads of a layer as matrices of the theory, M = W_Q^T W_K / sqrt(head size) and V = W_O W_V, and what they leave out."""
+"""The heads of a layer as matrices of the theory, M = W_Q^T W_K / sqrt(head size) and V = W_O W_V,
+and what they leave out.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,22 @@ from attnlab.types import Weights
 
 
 def weights_of(
-    parts: Parts, name: str, layer: int, head: int | Sequence[int] | None = None, *, fold_norm: bool = True, offset: int = 0
+    parts: Parts,
+    name: str,
+    layer: int,
+    head: int | Sequence[int] | None = None,
+    *,
+    fold_norm: bool = True,
+    offset: int = 0,
 ) -> Weights:
-    """Return the matrices of one head (1, ., .), of some, or of all heads of a layer (h, ., .). V stays in its factors.
+    """Return the matrices of one head (1, ., .), of some, or of all heads of a layer (h, ., .). V
+    stays in its factors.
 
-    Q = W_Q / sqrt(head size), K = W_K, so that M = Q^T K, and V = B C with B = W_O[:, h], C = W_V[h]: stream to stream.
-    fold_norm : in a pre-norm model attention reads gain * (x - mean) / deviation. The gain, and for LayerNorm the centring, are
-        linear and go into Q, K and C; division by the deviation does not. A post-norm model reads the stream itself.
+    Q = W_Q / sqrt(head size), K = W_K, so that M = Q^T K, and V = B C with B = W_O[:, h], C =
+    W_V[h]: stream to stream. fold_norm : in a pre-norm model attention reads gain * (x - mean) /
+    deviation. The gain, and for LayerNorm the centring, are
+        linear and go into Q, K and C; division by the deviation does not. A post-norm model reads
+        the stream itself.
     offset : with rotary positions, the query's place minus the key's; M depends on it.
     """
     config = parts.config
@@ -30,11 +41,15 @@ def weights_of(
     offset = operator.index(offset)
     if offset and config.rope_theta is None:
         raise ValueError(
-            f"offset = {offset} is for rotary positions, but {name} has none: its M is the same everywhere. Leave offset out."
+            f"offset = {offset} is for rotary positions, but {name} has none: its M is the same"
+            " everywhere. Leave offset out."
         )
     block, part = parts.layers[number].attention_block, parts.layers[number].attention
     shared = [h // (config.heads // config.kv_heads) for h in heads]
-    Q, K, C = (np.asarray(array, dtype=float) for array in (part.query[list(heads)], part.key[shared], part.value[shared]))
+    Q, K, C = (
+        np.asarray(array, dtype=float)
+        for array in (part.query[list(heads)], part.key[shared], part.value[shared])
+    )
     B = np.asarray(part.output[list(heads)], dtype=float)
     norm = block.norm_before if fold_norm else None
     if norm is not None:
@@ -56,7 +71,9 @@ def fold_norm_into(norm: Norm, matrix: np.ndarray) -> np.ndarray:
 
 
 def fold_norm_into_rows(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
-    """Return diag(gain) W, for LayerNorm diag(gain) (I - 1 1^T / k) W, (h, k, d): W with a norm of queries or keys."""
+    """Return diag(gain) W, for LayerNorm diag(gain) (I - 1 1^T / k) W, (h, k, d): W with a norm of
+    queries or keys.
+    """
     if norm is None:
         return matrices
     if norm.kind == "layer":
@@ -66,7 +83,7 @@ def fold_norm_into_rows(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
 
 def turn_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.ndarray:
     """Return R(offset) W for (h, head_size, d): a query matrix for keys `offset` places before."""
-    columns = np.swapaxes(matrices, 1, 2)                                                     # (h, d, head_size)
+    columns = np.swapaxes(matrices, 1, 2)  # (h, d, head_size)
     return np.swapaxes(rotate(rotary, columns, np.full(columns.shape[1], offset)), 1, 2)
 
 
@@ -77,7 +94,10 @@ def check_index(what: str, value: Any, count: int) -> int:
     except TypeError:
         raise ValueError(f"The {what} must be a whole number, got {value!r}.") from None
     if isinstance(value, bool) or not 0 <= index < count:
-        raise ValueError(f"There is no {what} {value}: this model's {what}s are 0 to {count - 1}, counted from 0.")
+        raise ValueError(
+            f"There is no {what} {value}: this model's {what}s are 0 to {count - 1}, counted"
+            " from 0."
+        )
     return index
 
 
@@ -89,7 +109,9 @@ def _check_heads(head: Any, count: int) -> list[int]:
         return [check_index("head", head, count)]
     found = [check_index("head", one, count) for one in head]
     if not found or len(set(found)) < len(found):
-        raise ValueError(f"head must be the number of a head, or a list of different ones, got {head!r}.")
+        raise ValueError(
+            f"head must be the number of a head, or a list of different ones, got {head!r}."
+        )
     return found
 
 
@@ -98,7 +120,9 @@ def _describe_changes(block: Block, attention: Attention, fold_norm: bool, offse
     notes = []
     norm = block.norm_before
     if norm is not None and fold_norm:
-        what = "gain and centring of the LayerNorm" if norm.kind == "layer" else "gain of the RMSNorm"
+        what = (
+            "gain and centring of the LayerNorm" if norm.kind == "layer" else "gain of the RMSNorm"
+        )
         notes.append(f"{what} before it folded in")
     elif norm is not None:
         notes.append("norm before not folded in")
@@ -115,7 +139,13 @@ def _describe_changes(block: Block, attention: Attention, fold_norm: bool, offse
         notes.append(f"window of {attention.window} tokens left out")
     if block.norm_output is not None:
         notes.append("norm of the output left out")
-    biases = (attention.query_bias, attention.key_bias, attention.value_bias, attention.output_bias, norm and norm.bias)
+    biases = (
+        attention.query_bias,
+        attention.key_bias,
+        attention.value_bias,
+        attention.output_bias,
+        norm and norm.bias,
+    )
     if any(bias is not None for bias in biases):
         notes.append("biases dropped")
     return f" ({', '.join(notes)})" if notes else ""

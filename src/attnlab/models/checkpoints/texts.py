@@ -1,7 +1,9 @@
-"""Tokenizers by their file: tokenizer.json with the library `tokenizers`, llama2.c's tokenizer.bin with our own reader.
+"""Tokenizers by their file: tokenizer.json with the library `tokenizers`, llama2.c's tokenizer.bin
+with our own reader.
 
-A tokenizer.json holds untrusted regular expressions and tables. The library may loop forever in them, or panic. So it runs in a
-separate process with a time limit. Starting one takes 0.2 seconds; it answers until the tokenizer is deleted.
+A tokenizer.json holds untrusted regular expressions and tables. The library may loop forever in
+them, or panic. So it runs in a separate process with a time limit. Starting one takes 0.2 seconds;
+it answers until the tokenizer is deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from attnlab.models.checkpoints.model import INSTALL, Tokenizer
 from attnlab.models.checkpoints.record import BadModel
 
 SECONDS = 20.0
-"""The most seconds for reading a tokenizer or cutting one text. A text of a million letters takes about one."""
+"""The most seconds for reading a tokenizer or cutting one text. A text of a million letters takes
+about one.
+"""
 
 MEMORY = 4 << 30
 """The most bytes of memory: a normalizer can make a text a million times longer."""
@@ -38,7 +42,10 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
     if importlib.util.find_spec("tokenizers") is None:
         raise MissingLibrary(f"Cutting a text into tokens needs the library tokenizers: {INSTALL}")
     if must_be_plain_file(path) > LONGEST_JSON:
-        raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {path.stat().st_size:,}.")
+        raise BadModel(
+            f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has"
+            f" {path.stat().st_size:,}."
+        )
     return LibraryTokenizer(path)
 
 
@@ -57,21 +64,26 @@ class LibraryTokenizer:
         lone = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), None)
         if lone is not None:
             raise BadModel(
-                f"A text must be made of whole characters, but this one holds half of one, U+{ord(lone):04X}, which UTF-8 cannot "
-                "hold. It may have been read with a wrong encoding: remove it."
+                "A text must be made of whole characters, but this one holds half of one,"
+                f" U+{ord(lone):04X}, which UTF-8 cannot hold. It may have been read with a wrong"
+                " encoding: remove it."
             )
-        with self._lock:                        # one thread at a time: replies come in the order of the questions
+        with self._lock:  # one thread at a time: replies come in the order of the questions
             if self._child is None or not self._child.is_alive:
                 self._child = _Child(self.path)
             try:
                 reply = self._child.ask({"text": text, "special": special})
-            except BaseException:               # also Ctrl-C: a late answer would be read as that to the next question
+            except (
+                BaseException
+            ):  # also Ctrl-C: a late answer would be read as that to the next question
                 self._child.end()
                 self._child = None
                 raise
         if "error" in reply:
             reason = _shorten_error(reply["error"])
-            raise BadModel(f"{self.path.name} cannot cut this text into tokens: {reason} Give another text.")
+            raise BadModel(
+                f"{self.path.name} cannot cut this text into tokens: {reason} Give another text."
+            )
         return reply["ids"], reply["words"]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -81,11 +93,15 @@ class LibraryTokenizer:
 
 _TOKENIZERS: weakref.WeakSet[LibraryTokenizer] = weakref.WeakSet()
 _OF_PARENTS: list[_Child | None] = []
-"""Objects of the parent after a fork. Closing them could wait for a thread that exists only in the parent."""
+"""Objects of the parent after a fork. Closing them could wait for a thread that exists only in the
+parent.
+"""
 
 
 def _forget_threads() -> None:
-    """Drop objects of the parent after a fork: the child has no threads of its parent, and one may have held a lock."""
+    """Drop objects of the parent after a fork: the child has no threads of its parent, and one may
+    have held a lock.
+    """
     for tokenizer in list(_TOKENIZERS):
         _OF_PARENTS.append(tokenizer._child)
         tokenizer._child, tokenizer._lock = None, threading.Lock()
@@ -102,19 +118,32 @@ class _Child:
         self.path, self.owner = path, os.getpid()
         program = Path(__file__).with_name("tokenizer_child.py")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, encoding="ascii",
+            [sys.executable, "-I", str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="ascii",
         )
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
-        reader = threading.Thread(target=_pass_on, args=(self._process.stdout, self._replies), daemon=True)
+        reader = threading.Thread(
+            target=_pass_on, args=(self._process.stdout, self._replies), daemon=True
+        )
         reader.start()
         self.end = weakref.finalize(self, _end, self._process, reader, self.owner)
         try:
-            reply = self.ask({"path": sys.path, "file": str(path.resolve()), "seconds": SECONDS, "memory": MEMORY})
+            reply = self.ask(
+                {
+                    "path": sys.path,
+                    "file": str(path.resolve()),
+                    "seconds": SECONDS,
+                    "memory": MEMORY,
+                }
+            )
             if "error" in reply:
                 raise BadModel(
-                    f"{path.name} must be a tokenizer of the library tokenizers, but cannot be read: "
-                    f"{_shorten_error(reply['error'])}"
+                    f"{path.name} must be a tokenizer of the library tokenizers, but cannot be"
+                    f" read: {_shorten_error(reply['error'])}"
                 )
         except BaseException:
             self.end()
@@ -138,20 +167,20 @@ class _Child:
             reply: dict[str, Any] = json.loads(line)
             return reply
         raise BadModel(
-            f"{self.path.name} must cut a text within {SECONDS:g} seconds and {MEMORY >> 30} GB, but the library tokenizers "
-            "crashed or did not return. A regular expression in the file may loop forever. Give a shorter text, or "
-            "another tokenizer.json."
+            f"{self.path.name} must cut a text within {SECONDS:g} seconds and {MEMORY >> 30} GB,"
+            " but the library tokenizers crashed or did not return. A regular expression in the"
+            " file may loop forever. Give a shorter text, or another tokenizer.json."
         )
 
 
 def _pass_on(stream: Any, replies: queue.SimpleQueue[str]) -> None:
     for line in stream:
         replies.put(line)
-    replies.put("")                             # it has ended
+    replies.put("")  # it has ended
 
 
 def _end(process: subprocess.Popen[str], reader: threading.Thread, owner: int) -> None:
-    if owner != os.getpid():                    # the parent's, after a fork
+    if owner != os.getpid():  # the parent's, after a fork
         return
     process.kill()
     process.wait()
@@ -160,10 +189,14 @@ def _end(process: subprocess.Popen[str], reader: threading.Thread, owner: int) -
         if stream is not None:
             try:
                 stream.close()
-            except OSError:                     # the process is gone: it cannot read the rest
+            except OSError:  # the process is gone: it cannot read the rest
                 pass
 
 
 def _shorten_error(error: str) -> str:
-    words = error.removeprefix("Exception: ").splitlines()[0][:160].rstrip(".") if error.strip() else "no reason was given"
+    words = (
+        error.removeprefix("Exception: ").splitlines()[0][:160].rstrip(".")
+        if error.strip()
+        else "no reason was given"
+    )
     return words + "."

@@ -1,12 +1,16 @@
-"""The norms of the tokens that the attention of a layer reads: from the gains and biases of a norm, or measured on texts.
+"""The norms of the tokens that the attention of a layer reads: from the gains and biases of a norm,
+or measured on texts.
 
-The output of a norm is gain * u + bias. For LayerNorm the coordinates of u have mean 0 and mean square 1, for RMSNorm mean square
-1. If each coordinate has this mean square over the tokens too, E |gain * u + bias|^2 = sum gain^2 + bias^2. Trained tokens are
-less uniform: over a few texts the measured |x|^2 is 0.6 to 1.9 times this value in minilm and albert-chem, and 0.13 times in
-plbert.
+The output of a norm is gain * u + bias. For LayerNorm the coordinates of u have mean 0 and mean
+square 1, for RMSNorm mean square
+1. If each coordinate has this mean square over the tokens too, E |gain * u + bias|^2 = sum gain^2 +
+   bias^2. Trained tokens are
+less uniform: over a few texts the measured |x|^2 is 0.6 to 1.9 times this value in minilm and
+albert-chem, and 0.13 times in plbert.
 
-A pre-norm layer reads the output of its own norm. If the gain is folded into the matrices, they read u, and |u|^2 = d. A
-post-norm layer reads the last norm of the layer before it; the first layer reads the embedding.
+A pre-norm layer reads the output of its own norm. If the gain is folded into the matrices, they
+read u, and |u|^2 = d. A post-norm layer reads the last norm of the layer before it; the first layer
+reads the embedding.
 """
 
 from __future__ import annotations
@@ -29,23 +33,40 @@ FROM_GAINS, MEASURED, ASSUMED = "from the gains", "measured", "taken as sqrt(d)"
 
 
 def expected_squares(parts: Parts, fold_norm: bool = True) -> np.ndarray:
-    """Return the expected |x|^2 (layers,) of the tokens that each layer's attention reads, from gains and biases alone."""
-    before = [_embedded_square(parts.embedding), *(_sum_square(layer) for layer in parts.layers[:-1])]
+    """Return the expected |x|^2 (layers,) of the tokens that each layer's attention reads, from
+    gains and biases alone.
+    """
+    before = [
+        _embedded_square(parts.embedding),
+        *(_sum_square(layer) for layer in parts.layers[:-1]),
+    ]
     norms = [layer.attention_block.norm_before for layer in parts.layers]
-    own = [None if norm is None else parts.config.d if fold_norm else _square(norm) for norm in norms]
-    return np.array([stream if read is None else read for stream, read in zip(before, own, strict=True)], dtype=float)
+    own = [
+        None if norm is None else parts.config.d if fold_norm else _square(norm) for norm in norms
+    ]
+    return np.array(
+        [stream if read is None else read for stream, read in zip(before, own, strict=True)],
+        dtype=float,
+    )
 
 
 def measure_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) -> np.ndarray:
-    """Return the mean |x|^2 (layers,) of the tokens that each layer's attention reads, over all tokens of all texts.
+    """Return the mean |x|^2 (layers,) of the tokens that each layer's attention reads, over all
+    tokens of all texts.
 
-    texts: each a text, or ids (n,). The tokens that the model adds itself count: heads read them too.
+    texts: each a text, or ids (n,). The tokens that the model adds itself count: heads read them
+    too.
     """
     found = []
     for text in texts:
         tokens = read_tokens(model, text) if isinstance(text, str) else read_tokens(model, ids=text)
         states = model.hidden_states(tokens.ids)[: model.config.layers]
-        found.append([np.square(read_by(model, number, x, fold_norm)).sum(axis=-1) for number, x in enumerate(states)])
+        found.append(
+            [
+                np.square(read_by(model, number, x, fold_norm)).sum(axis=-1)
+                for number, x in enumerate(states)
+            ]
+        )
     return np.concatenate(found, axis=1).mean(axis=1)
 
 
@@ -61,7 +82,9 @@ def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) ->
 
 
 def entering(model: Model, number: int, ids: np.ndarray, fold_norm: bool = True) -> np.ndarray:
-    """Return the tokens (n, d) that the attention of a layer reads for the ids (n,), as in `read_by`."""
+    """Return the tokens (n, d) that the attention of a layer reads for the ids (n,), as in
+    `read_by`.
+    """
     return read_by(model, number, model.hidden_states(ids)[number], fold_norm)
 
 
@@ -77,18 +100,26 @@ def _sum_square(layer: Layer) -> float:
 
 
 def _embedded_square(embedding: Embedding) -> float:
-    """Return the same after the norm of the embedding, and after its projection if it is narrower than the stream."""
+    """Return the same after the norm of the embedding, and after its projection if it is narrower
+    than the stream.
+    """
     norm = embedding.norm
     if norm is None:
         return float("nan")
     if embedding.projection is None:
         return _square(norm)
-    matrix = np.asarray(embedding.projection, dtype=float) * np.asarray(norm.gain, dtype=float)             # (d, e)
+    matrix = np.asarray(embedding.projection, dtype=float) * np.asarray(
+        norm.gain, dtype=float
+    )  # (d, e)
     width = matrix.shape[1]
     if norm.kind == "layer" and width > 1:
         # u has no mean: its covariance is I - 1 1^T / e, times e / (e - 1) so that |u|^2 = e
         matrix = (matrix - matrix.mean(axis=1, keepdims=True)) * np.sqrt(width / (width - 1))
-    middle = np.zeros(len(matrix)) if norm.bias is None else np.asarray(embedding.projection, dtype=float) @ norm.bias
+    middle = (
+        np.zeros(len(matrix))
+        if norm.bias is None
+        else np.asarray(embedding.projection, dtype=float) @ norm.bias
+    )
     if embedding.projection_bias is not None:
         middle = middle + embedding.projection_bias
     return float(np.square(matrix).sum() + np.square(middle).sum())

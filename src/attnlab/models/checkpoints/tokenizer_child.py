@@ -1,6 +1,8 @@
-"""The child process of `texts.py`: it reads one tokenizer.json and cuts texts, with one line of JSON per text.
+"""The child process of `texts.py`: it reads one tokenizer.json and cuts texts, with one line of
+JSON per text.
 
-It imports nothing from attnlab. If the library does not return, the alarm ends it, even after the parent has ended.
+It imports nothing from attnlab. If the library does not return, the alarm ends it, even after the
+parent has ended.
 """
 
 from __future__ import annotations
@@ -12,8 +14,12 @@ from typing import Any
 
 
 def main() -> None:
-    """Answer the lines on standard input until it is closed. The first line gives the module path, the file and the limits."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Ctrl-C is meant for the parent, which ends this process if necessary
+    """Answer the lines on standard input until it is closed. The first line gives the module path,
+    the file and the limits.
+    """
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is meant for the parent, which ends this process if necessary
     first = json.loads(sys.stdin.readline())
     sys.path[:] = first["path"]
     seconds = first["seconds"]
@@ -25,7 +31,9 @@ def main() -> None:
 
 
 def answer(function: Any, seconds: float) -> Any:
-    """Print the result of `function` as JSON, or its error, and return the result. A panic is a BaseException."""
+    """Print the result of `function` as JSON, or its error, and return the result. A panic is a
+    BaseException.
+    """
     try:
         _set_alarm(seconds)
         result, reply = function()
@@ -40,7 +48,7 @@ def _open(file: str) -> tuple[Any, dict[str, Any]]:
     from tokenizers import Tokenizer
 
     library = Tokenizer.from_file(file)
-    library.no_padding()                        # files of sentence encoders ask for both; we use the text unchanged
+    library.no_padding()  # files of sentence encoders ask for both; we use the text unchanged
     library.no_truncation()
     return library, {}
 
@@ -51,7 +59,9 @@ def _cut(library: Any, text: str, special: bool) -> tuple[None, dict[str, Any]]:
 
 
 def _set_alarm(seconds: float) -> None:
-    """Let the system end this process after so many seconds; 0: never. On Windows, without alarms, only the parent ends it."""
+    """Let the system end this process after so many seconds; 0: never. On Windows, without alarms,
+    only the parent ends it.
+    """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
@@ -59,10 +69,12 @@ def _set_alarm(seconds: float) -> None:
 def _limit_memory(most: int) -> None:
     try:
         import resource
-    except ImportError:                         # Windows
+    except ImportError:  # Windows
         return
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+    )
 
 
 if __name__ == "__main__":

@@ -16,30 +16,35 @@ FILE = "tokenizer.json"
 def with_tokenizer(model: Model, tokenizer: Any) -> Model:
     """Return the model with a tokenizer.
 
-    tokenizer: a path, a tokenizer of transformers or tokenizers, or a function (text, special) -> (ids, words).
+    tokenizer: a path, a tokenizer of transformers or tokenizers, or a function (text, special) ->
+    (ids, words).
     """
     if isinstance(tokenizer, str | os.PathLike):
         return replace(model, tokenizer_file=_file_at(Path(tokenizer)), given_tokenizer=None)
-    return replace(model, given_tokenizer=_checked(_function_of(tokenizer), model.config.vocabulary))
+    return replace(
+        model, given_tokenizer=_checked(_function_of(tokenizer), model.config.vocabulary)
+    )
 
 
 def _file_at(path: Path) -> Path:
     found = path / FILE if path.is_dir() else path
     if not found.is_file():
-        raise FileNotFoundError(f"tokenizer must be a {FILE} or a folder that has one; there is none at {path}.")
+        raise FileNotFoundError(
+            f"tokenizer must be a {FILE} or a folder that has one; there is none at {path}."
+        )
     return found
 
 
 def _function_of(tokenizer: Any) -> Callable[[str, bool], Any]:
     """What cuts a text, whichever library the tokenizer is from."""
-    if hasattr(tokenizer, "convert_ids_to_tokens"):                     # transformers
+    if hasattr(tokenizer, "convert_ids_to_tokens"):  # transformers
 
         def cut(text: str, special: bool) -> Any:
             ids = tokenizer(text, add_special_tokens=special)["input_ids"]
             return ids, tokenizer.convert_ids_to_tokens(ids)
 
         return cut
-    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "id_to_token"):      # tokenizers
+    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "id_to_token"):  # tokenizers
 
         def encode(text: str, special: bool) -> Any:
             encoding = tokenizer.encode(text, add_special_tokens=special)
@@ -49,23 +54,29 @@ def _function_of(tokenizer: Any) -> Callable[[str, bool], Any]:
     if callable(tokenizer):
         return tokenizer
     raise TypeError(
-        "tokenizer must be a path, a tokenizer of transformers or tokenizers, or a function from (text, special) to (ids, "
-        f"words), got {type(tokenizer).__name__}."
+        "tokenizer must be a path, a tokenizer of transformers or tokenizers, or a function from"
+        f" (text, special) to (ids, words), got {type(tokenizer).__name__}."
     )
 
 
-def _checked(function: Callable[[str, bool], Any], vocabulary: int) -> Callable[..., tuple[list[int], list[str]]]:
+def _checked(
+    function: Callable[[str, bool], Any], vocabulary: int
+) -> Callable[..., tuple[list[int], list[str]]]:
     """The function, whose answers must be ids that the model knows, and one word for each."""
 
     def cut(text: str, special: bool = True) -> tuple[list[int], list[str]]:
         ids, words = function(text, special)
         ids, words = [int(one) for one in ids], [str(word) for word in words]
         if len(ids) != len(words):
-            raise ValueError(f"The tokenizer must give one word per id, but gave {len(ids)} ids and {len(words)} words.")
+            raise ValueError(
+                f"The tokenizer must give one word per id, but gave {len(ids)} ids and {len(words)}"
+                " words."
+            )
         outside = next((one for one in ids if not 0 <= one < vocabulary), None)
         if outside is not None:
             raise ValueError(
-                f"The tokenizer gave the id {outside}, and the model knows 0 to {vocabulary - 1}. It belongs to another model."
+                f"The tokenizer gave the id {outside}, and the model knows 0 to {vocabulary - 1}."
+                " It belongs to another model."
             )
         return ids, words
 

@@ -29,8 +29,12 @@ class Tokens(Displayed):
         return sum(word in UNKNOWN for word in self.words)
 
 
-def read_tokens(model: Model, text: str | None = None, ids: Any = None, special: bool = True) -> Tokens:
-    """Return the Tokens of a text, or of given ids: at least two, and not more than the model has places for."""
+def read_tokens(
+    model: Model, text: str | None = None, ids: Any = None, special: bool = True
+) -> Tokens:
+    """Return the Tokens of a text, or of given ids: at least two, and not more than the model has
+    places for.
+    """
     if (text is None) == (ids is None):
         raise ValueError("Give a text or ids, one of the two.")
     if ids is not None:
@@ -43,16 +47,23 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("The text must be UTF-8, but some of its bytes are not. Convert it first.") from None
+        raise ValueError(
+            "The text must be UTF-8, but some of its bytes are not. Convert it first."
+        ) from None
     if not text.strip():
         raise ValueError('The sentence is empty: give a text, such as "The cat sat on the mat".')
     inner = model.tokens(text, special=False)[0]
     if len(inner) == 0:
-        raise ValueError(f"The tokenizer of {model.name} finds nothing that it knows in this text: give another one.")
+        raise ValueError(
+            f"The tokenizer of {model.name} finds nothing that it knows in this text: give another"
+            " one."
+        )
     numbers, words_found = model.tokens(text, special)
     added = len(numbers) - len(inner)
-    places = [place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()]
-    usual = (added + 1) // 2                               # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
+    places = [
+        place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()
+    ]
+    usual = (added + 1) // 2  # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
     first = usual if usual in places else places[0] if places else 0
     is_special = np.ones(len(numbers), dtype=bool)
     is_special[first : first + len(inner)] = False
@@ -63,7 +74,7 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
 def _enough(tokens: Tokens, model: Model) -> Tokens:
     if len(tokens.ids) < 2:
         raise ValueError(
-            f"A sentence needs at least two tokens, so that tokens can attend to each other; {model.name} makes "
-            f"{len(tokens.ids)} of this one ({', '.join(tokens.words)})."
+            "A sentence needs at least two tokens, so that tokens can attend to each other;"
+            f" {model.name} makes {len(tokens.ids)} of this one ({', '.join(tokens.words)})."
         )
     return tokens

@@ -1,4 +1,6 @@
-"""pytorch_model.bin, where the user asks for it: torch unpickles nothing but tensors (weights_only=True)."""
+"""pytorch_model.bin, where the user asks for it: torch unpickles nothing but tensors
+(weights_only=True).
+"""
 
 from __future__ import annotations
 
@@ -20,25 +22,34 @@ def open_torch_files(folder: Path) -> Tensors:
     else:
         names = [WHOLE]
     if not names or any(Path(name).name != name or not (folder / name).is_file() for name in names):
-        raise BadModel(f"The folder {folder.name} must hold {WHOLE}, or all files that {INDEX} names. Copy them there.")
+        raise BadModel(
+            f"The folder {folder.name} must hold {WHOLE}, or all files that {INDEX} names. Copy"
+            " them there."
+        )
     try:
         import torch
     except ImportError:
         raise MissingLibrary(
-            f"{names[0]} is a file of torch, which is not installed: pip install torch (the build for the CPU is small). Or "
-            "convert the file to safetensors on a machine that has torch, and load the folder with that file."
+            f"{names[0]} is a file of torch, which is not installed: pip install torch (the build"
+            " for the CPU is small). Or convert the file to safetensors on a machine that has"
+            " torch, and load the folder with that file."
         ) from None
     state: dict[str, Any] = {}
     for name in names:
         try:
             found = torch.load(folder / name, map_location="cpu", weights_only=True)
-        except Exception as error:              # torch raises errors of many kinds for a damaged or hostile file
+        except (
+            Exception
+        ) as error:  # torch raises errors of many kinds for a damaged or hostile file
             raise BadModel(
-                f"torch.load(weights_only=True) refuses {name}: {_first_line(error)} It is damaged, or holds more than tensors. "
-                "Convert it to safetensors where you trust it."
+                f"torch.load(weights_only=True) refuses {name}: {_first_line(error)} It is damaged,"
+                " or holds more than tensors. Convert it to safetensors where you trust it."
             ) from None
         if not isinstance(found, dict):
-            raise BadModel(f"{name} must hold a state dict, tensors by their names, but holds a {type(found).__name__}.")
+            raise BadModel(
+                f"{name} must hold a state dict, tensors by their names, but holds a"
+                f" {type(found).__name__}."
+            )
         state |= found
     return InMemory(state)
 

@@ -34,24 +34,31 @@ TEXTS = {
         "If you mix blue paint with yellow paint, you will get green paint.",
     ),
     "chemical reactions (SMILES)": (
-        "CC(=O)O.OCC>>CC(=O)OCC", "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1", "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
+        "CC(=O)O.OCC>>CC(=O)OCC",
+        "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
+        "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
     ),
 }
 """The default texts: the language of which the tokenizer knows most."""
 
 NULLS = ("random", "untrained")
-"""Stacks with random weights: with the sizes of the trained matrices, and with the sizes before training."""
+"""Stacks with random weights: with the sizes of the trained matrices, and with the sizes before
+training.
+"""
 
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 WORK, SECONDS = 5e4, 20.0
-"""Units of work, and a cap in seconds, for t = infinity and the verdicts of each flow. The page must not take long: `flow` allows
-ten times as much work."""
+"""Units of work, and a cap in seconds, for t = infinity and the verdicts of each flow. The page
+must not take long: `flow` allows ten times as much work.
+"""
 
 T_END, SLOWNESS = 5.0, (1.0, 2.0, 5.0, 10.0, 20.0)
 """Flows are shown until about 5 / lambda_1 if lambda_1 < 1, but not longer than twenty times 5."""
 
 TIMES, NULL_TIMES = 400, 100
-"""How often a tied layer is applied, and a random one, which gathers tokens at once or not at all."""
+"""How often a tied layer is applied, and a random one, which gathers tokens at once or not at
+all.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +88,9 @@ class ShownFlow(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Dossier(Displayed):
-    """All studies of a model. `tied`: iterations of the layer of a tied model; `tied_null`: of a random one; else empty."""
+    """All studies of a model. `tied`: iterations of the layer of a tied model; `tied_null`: of a
+    random one; else empty.
+    """
 
     model: Model
     spectra: pandas.DataFrame
@@ -93,19 +102,34 @@ class Dossier(Displayed):
     rng: int = 0
 
     def __repr__(self) -> str:
-        parts = f"{len(self.spectra)} heads, {len(self.flows)} flows, {len(self.sentences)} sentences"
+        parts = (
+            f"{len(self.spectra)} heads, {len(self.flows)} flows, {len(self.sentences)} sentences"
+        )
         return shorten(f"Dossier({self.model.name}: {parts}, rng = {self.rng})", LONGEST)
 
 
-def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None, head: int | None = None, rng: int = 0,
-            work: float = WORK, budget: float = SECONDS, progress: ProgressOption = None) -> Dossier:
+def dossier(
+    model: Model,
+    texts: Sequence[str] = (),
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    rng: int = 0,
+    work: float = WORK,
+    budget: float = SECONDS,
+    progress: ProgressOption = None,
+) -> Dossier:
     """Compute spectra, flows, sentences and (for tied layers) the iteration of one model.
 
-    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random ids without a tokenizer
-    layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that layer or of all
-    work        : evaluations and events for t = infinity and the verdicts of each flow; the same work gives the same page
+    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random
+                ids without a tokenizer
+    layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that
+    layer or of all
+    work        : evaluations and events for t = infinity and the verdicts of each flow; the same
+                work gives the same page
     budget      : seconds after which they are left undecided as well
-    progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can
+                also cancel.
     """
     if layer is not None:
         layer = check_index("layer", layer, model.config.layers)
@@ -113,17 +137,35 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
         head = check_index("head", head, model.config.heads)
     readings, about = choose_texts(model, texts, rng)
     with track(progress) as progress:
-        frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings],
-                        progress=progress.part(0.0, 0.1, "spectra"))
+        frame = spectra(
+            model,
+            rng=rng,
+            texts=[reading.text or reading.ids for reading in readings],
+            progress=progress.part(0.0, 0.1, "spectra"),
+        )
         with one_blas_thread():
             shown = []
             chosen = choose_heads(frame, layer, head)
             for number, (in_layer, of_head, why) in enumerate(chosen):
                 is_one = of_head is not None
                 slow = _slowness(frame, in_layer, of_head)
-                part = progress.part(0.1, 0.5).piece(number, len(chosen), f"flow of {name_heads(in_layer, of_head)}")
-                found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, work=work,
-                             budget=budget, t_end=T_END * slow, dt=STEP * slow, progress=part)
+                part = progress.part(0.1, 0.5).piece(
+                    number, len(chosen), f"flow of {name_heads(in_layer, of_head)}"
+                )
+                found = flow(
+                    model,
+                    in_layer,
+                    of_head,
+                    **readings[0].given,
+                    rng=rng,
+                    limit=is_one,
+                    check=is_one,
+                    work=work,
+                    budget=budget,
+                    t_end=T_END * slow,
+                    dt=STEP * slow,
+                    progress=part,
+                )
                 shown.append(ShownFlow(found, in_layer, of_head, why))
             read = []
             for number, reading in enumerate(readings):
@@ -131,15 +173,28 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
                 read.append(sentence(model, **reading.given, rng=rng, progress=part))
             tied, tied_null = [], []
             if model.config.is_tied:
-                part, null_part = progress.part(0.85, 0.97, "the tied layer"), progress.part(0.97, 1.0, "random weights")
+                part, null_part = (
+                    progress.part(0.85, 0.97, "the tied layer"),
+                    progress.part(0.97, 1.0, "random weights"),
+                )
                 tied = [iterate(model, **readings[0].given, times=TIMES, progress=part)]
                 learned_nothing = replace(model, parts=random_parts(model.parts, rng))
-                tied_null = [iterate(learned_nothing, **readings[0].given, times=NULL_TIMES, progress=null_part)]
-        return Dossier(model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng)
+                tied_null = [
+                    iterate(
+                        learned_nothing, **readings[0].given, times=NULL_TIMES, progress=null_part
+                    )
+                ]
+        return Dossier(
+            model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng
+        )
 
 
-def choose_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple[list[Reading], str]:
-    """Return (the inputs, a description of their source). Refuse given texts that the model cannot read."""
+def choose_texts(
+    model: Model, texts: Sequence[str] = (), rng: int = 0
+) -> tuple[list[Reading], str]:
+    """Return (the inputs, a description of their source). Refuse given texts that the model cannot
+    read.
+    """
     if texts:
         for text in texts:
             read_tokens(model, text)
@@ -148,18 +203,26 @@ def choose_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple
         generator = np.random.default_rng(rng)
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         ids = generator.integers(0, model.config.vocabulary, size=size)
-        return [Reading(ids=tuple(int(i) for i in row)) for row in ids], (
-            f"random token ids (seed {rng}) without meaning, because this model has no tokenizer")
+        return [
+            Reading(ids=tuple(int(i) for i in row)) for row in ids
+        ], f"random token ids (seed {rng}) without meaning, because this model has no tokenizer"
     known = {language: _readable(model, texts_of) for language, texts_of in TEXTS.items()}
     language = min(known, key=lambda name: (not known[name][0], known[name][1]))
     found = known[language][0]
     if not found:
-        raise ValueError(f"{model.name} can read none of the default sentences. Give your own sentences with --text.")
-    return [Reading(text) for text in found], f"{language}, the same for every model of that language"
+        raise ValueError(
+            f"{model.name} can read none of the default sentences. Give your own sentences with"
+            " --text."
+        )
+    return [
+        Reading(text) for text in found
+    ], f"{language}, the same for every model of that language"
 
 
 def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
-    """Return (the texts that are short enough for the model, the share of their tokens that it does not know)."""
+    """Return (the texts that are short enough for the model, the share of their tokens that it does
+    not know).
+    """
     found, unknown, total = [], 0, 0
     for text in texts:
         try:
@@ -171,10 +234,11 @@ def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
     return found, unknown / total if total else 1.0
 
 
-def choose_heads(frame: pandas.DataFrame, layer: int | None = None,
-                 head: int | None = None) -> list[tuple[int, int | None, str]]:
-    """Return (layer, head, why) of the flows to show: one inside the theorem or one that the user named, one outside it, and
-    all heads of a layer together.
+def choose_heads(
+    frame: pandas.DataFrame, layer: int | None = None, head: int | None = None
+) -> list[tuple[int, int | None, str]]:
+    """Return (layer, head, why) of the flows to show: one inside the theorem or one that the user
+    named, one outside it, and all heads of a layer together.
     """
     first = layer if layer is not None and not frame.attrs["is_tied"] else 0
     found: list[tuple[int, int | None, str]] = []
@@ -183,8 +247,16 @@ def choose_heads(frame: pandas.DataFrame, layer: int | None = None,
     if head is not None:
         found.append((layer or 0, head, "the head that you named"))
     elif len(good):
-        found.append((int(good["layer"].iloc[0]), int(good["head"].iloc[0]),
-                      f"the good triple with the widest gap, of {len(good)}: the theorem is about such heads"))
+        found.append(
+            (
+                int(good["layer"].iloc[0]),
+                int(good["head"].iloc[0]),
+                (
+                    f"the good triple with the widest gap, of {len(good)}: the theorem is about"
+                    " such heads"
+                ),
+            )
+        )
     others = within[within["verdict"] != "good triple"]
     beside = found[0][:2] if found else (-1, -1)
     others = others[(others["layer"] != beside[0]) | (others["head"] != beside[1])]
@@ -193,38 +265,67 @@ def choose_heads(frame: pandas.DataFrame, layer: int | None = None,
     if len(others):
         size = others["lambda1"].abs()
         row = others.loc[size.idxmax()]
-        found.append((int(row["layer"]), int(row["head"]),
-                      f"no good triple ({row['verdict']}), the largest leading eigenvalue of those: outside the theorem"))
-    return [*found, (first, None, "all heads of a layer together, as in the model: no theorem is known")]
+        found.append(
+            (
+                int(row["layer"]),
+                int(row["head"]),
+                (
+                    f"no good triple ({row['verdict']}), the largest leading eigenvalue of those:"
+                    " outside the theorem"
+                ),
+            )
+        )
+    return [
+        *found,
+        (first, None, "all heads of a layer together, as in the model: no theorem is known"),
+    ]
 
 
 def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
-    """Return how many times longer than usual a flow is: tokens move like e^(lambda_1 t), and many trained heads are slow."""
+    """Return how many times longer than usual a flow is: tokens move like e^(lambda_1 t), and many
+    trained heads are slow.
+    """
     of_layer = frame[(frame["layer"] == layer) | frame.attrs["is_tied"]]
     chosen = of_layer if head is None else of_layer[of_layer["head"] == head]
     fastest = float(chosen["lambda1"].abs().max())
-    return next((times for times in SLOWNESS if times * fastest >= 1), SLOWNESS[-1]) if fastest > 0 else 1.0
+    return (
+        next((times for times in SLOWNESS if times * fastest >= 1), SLOWNESS[-1])
+        if fastest > 0
+        else 1.0
+    )
 
 
-# ------------------------------------------------------------------------------------- what the theory gets right, and what not
+# ------------------------------------------------------------------------------------- what the
+# theory gets right, and what not
 
 
 @dataclass(frozen=True)
 class Finding(Displayed):
-    """One question: the answers of the theory, of this model and of a model with random weights, and the outcome."""
+    """One question: the answers of the theory, of this model and of a model with random weights,
+    and the outcome.
+    """
 
     question: str
     theory: str
     model: str
     null: str
-    outcome: str                    # "right", "wrong", "no evidence" (the null does the same), "scope" (what it is about)
+    outcome: (
+        str  # "right", "wrong", "no evidence" (the null does the same), "scope" (what it is about)
+    )
     because: str
     __repr__ = short_repr
 
 
 def findings(found: Dossier) -> list[Finding]:
     """Return every question with its answers. Medians are over the sentences."""
-    return [_inside(found), _gathering(found), _few_clusters(found), _near(found), _same_leaders(found), *_tied(found)]
+    return [
+        _inside(found),
+        _gathering(found),
+        _few_clusters(found),
+        _near(found),
+        _same_leaders(found),
+        *_tied(found),
+    ]
 
 
 def last_numbers(data: xarray.Dataset, variant: str, name: str) -> float:
@@ -233,16 +334,21 @@ def last_numbers(data: xarray.Dataset, variant: str, name: str) -> float:
 
 
 def same_leader(data: xarray.Dataset, variant: str) -> float:
-    """Return the share of layers after the first in which the leading word is that of the real stack.
+    """Return the share of layers after the first in which the leading word is that of the real
+    stack.
 
-    The first layer reads the same tokens in every stack. Tokens that the model adds itself lead almost everywhere, for every
-    sentence. They would agree easily, so they are left out.
+    The first layer reads the same tokens in every stack. Tokens that the model adds itself lead
+    almost everywhere, for every sentence. They would agree easily, so they are left out.
     """
     layers = int(data.attrs["layers"])
-    received = data["received"].values[:, 1:layers]                                              # (variants, layers - 1, n)
+    received = data["received"].values[:, 1:layers]  # (variants, layers - 1, n)
     leader = np.argmax(np.where(data["is_special"].values == 1, -1.0, received), axis=-1)
     row = list(data["variant"].values).index(variant)
-    return float(np.mean((leader[row] == leader[0])[np.isfinite(received[row]).all(axis=-1)])) if layers > 1 else float("nan")
+    return (
+        float(np.mean((leader[row] == leader[0])[np.isfinite(received[row]).all(axis=-1)]))
+        if layers > 1
+        else float("nan")
+    )
 
 
 def _median(found: Dossier, variant: str, name: str) -> float:
@@ -256,28 +362,42 @@ def _inside(found: Dossier) -> Finding:
     chance = frame.attrs["null_shares"]["good triple"]
     word = "as many as" if low <= chance <= high else "more than" if chance < low else "fewer than"
     return Finding(
-        "How many heads are inside the theorem?", "It is about good triples only.",
+        "How many heads are inside the theorem?",
+        "It is about good triples only.",
         f"{good} of {total} heads ({good / total:.0%})",
-        f"{chance:.0%} of {frame.attrs['null_draws']} random heads", "scope",
+        f"{chance:.0%} of {frame.attrs['null_draws']} random heads",
+        "scope",
         f"{word} chance gives (95 % interval of the share: {low:.0%} to {high:.0%}). For the other "
-        f"{total - good} heads the theorem says nothing.")
+        f"{total - good} heads the theorem says nothing.",
+    )
 
 
 def _gathering(found: Dossier) -> Finding:
     first = float(np.median([float(data["cosine"].values[0, 0]) for data in found.sentences]))
     real, idealised = (_median(found, name, "cosine") for name in ("real", "twin"))
     nulls = [_median(found, name, "cosine") for name in NULLS]
-    is_up = [last_numbers(data, "real", "cosine") > float(data["cosine"].values[0, 0]) for data in found.sentences]
+    is_up = [
+        last_numbers(data, "real", "cosine") > float(data["cosine"].values[0, 0])
+        for data in found.sentences
+    ]
     if not all(is_up):
         outcome, because = "wrong", f"they do so in {sum(is_up)} of {len(is_up)} sentences."
     elif max(nulls) >= real - 0.05:
         outcome = "no evidence"
-        because = f"they do, but they also do so {_in_nulls([null >= real - 0.05 for null in nulls])}: no sign of learning."
+        because = (
+            f"they do, but they also do so {_in_nulls([null >= real - 0.05 for null in nulls])}: no"
+            " sign of learning."
+        )
     else:
         outcome, because = "right", "they do, and more than in both stacks with random weights."
-    return Finding("Do the tokens turn towards each other?",
-                   f"Yes: the mean cosine of pairs goes from {first:.2f} to {idealised:.2f}.",
-                   f"from {first:.2f} to {real:.2f}", _of_nulls(nulls, "to {:.2f}"), outcome, because)
+    return Finding(
+        "Do the tokens turn towards each other?",
+        f"Yes: the mean cosine of pairs goes from {first:.2f} to {idealised:.2f}.",
+        f"from {first:.2f} to {real:.2f}",
+        _of_nulls(nulls, "to {:.2f}"),
+        outcome,
+        because,
+    )
 
 
 def _in_nulls(which: Sequence[bool]) -> str:
@@ -294,9 +414,17 @@ def _of_nulls(values: Sequence[Any], shape: str) -> str:
 
 def _few_clusters(found: Dossier) -> Finding:
     sizes = [data.sizes["token"] for data in found.sentences]
-    shares = {name: float(np.median([last_numbers(data, name, "clusters") / n
-                                     for data, n in zip(found.sentences, sizes, strict=True)]))
-              for name in ("real", "twin", *NULLS)}
+    shares = {
+        name: float(
+            np.median(
+                [
+                    last_numbers(data, name, "clusters") / n
+                    for data, n in zip(found.sentences, sizes, strict=True)
+                ]
+            )
+        )
+        for name in ("real", "twin", *NULLS)
+    }
 
     def words(name: str) -> str:
         counts = [last_numbers(data, name, "clusters") for data in found.sentences]
@@ -305,71 +433,147 @@ def _few_clusters(found: Dossier) -> Finding:
     few = {name: share <= 0.5 for name, share in shares.items()}
     if few["twin"] != few["real"]:
         outcome = "wrong"
-        because = ("the real stack keeps most tokens apart." if few["twin"]
-                   else "the real stack makes few groups where the idealised model makes many.")
+        because = (
+            "the real stack keeps most tokens apart."
+            if few["twin"]
+            else "the real stack makes few groups where the idealised model makes many."
+        )
     elif any(few[name] == few["real"] for name in NULLS):
         outcome = "no evidence"
-        because = f"both agree, but the answer is the same {_in_nulls([few[name] == few['real'] for name in NULLS])}."
+        because = (
+            "both agree, but the answer is the same"
+            f" {_in_nulls([few[name] == few['real'] for name in NULLS])}."
+        )
     else:
         outcome, because = "right", "both agree, and stacks with random weights differ."
-    return Finding(f"Do the tokens end in few groups (cosine {found.sentences[0].attrs['cosine_scale']:g})?",
-                   f"{'Yes' if few['twin'] else 'Not by this depth'}: {words('twin')} "
-                   "tokens.", words("real"), _of_nulls([words(name) for name in NULLS], "{}"), outcome, because)
+    return Finding(
+        f"Do the tokens end in few groups (cosine {found.sentences[0].attrs['cosine_scale']:g})?",
+        f"{'Yes' if few['twin'] else 'Not by this depth'}: {words('twin')} tokens.",
+        words("real"),
+        _of_nulls([words(name) for name in NULLS], "{}"),
+        outcome,
+        because,
+    )
 
 
 def _near(found: Dossier) -> Finding:
-    idealised, nulls = _median(found, "twin", "turn"), [_median(found, name, "turn") for name in NULLS]
+    idealised, nulls = (
+        _median(found, "twin", "turn"),
+        [_median(found, name, "turn") for name in NULLS],
+    )
     random = min(nulls)
-    outcome = "wrong" if idealised >= 0.3 else "right" if idealised < random - 0.05 else "no evidence"
-    others = {name: _median(found, name, "turn") for name in ("no_mlp", "no_norm", "attention_only", "no_mask")}
+    outcome = (
+        "wrong" if idealised >= 0.3 else "right" if idealised < random - 0.05 else "no evidence"
+    )
+    others = {
+        name: _median(found, name, "turn")
+        for name in ("no_mlp", "no_norm", "attention_only", "no_mask")
+    }
     others = {name: value for name, value in others.items() if value > 1e-9 and np.isfinite(value)}
     nearest = min(others, key=lambda name: others[name]) if others else ""
     gain = random - idealised
-    beside = "no nearer than" if gain < 0.05 else "hardly nearer than" if gain < 0.2 else "nearer than"
-    tail = f" Of the parts that can be left out, {TITLES[nearest]} changes least ({others[nearest]:.2f})." if nearest else ""
-    return Finding("Is each token where the theory says?", "The idealised model starts from the same tokens, turn 0.",
-                   f"turn {idealised:.2f} at the end: {turn_word(idealised)}", _of_nulls(nulls, "{:.2f}"), outcome,
-                   f"{beside} a stack with random weights.{tail}")
+    beside = (
+        "no nearer than" if gain < 0.05 else "hardly nearer than" if gain < 0.2 else "nearer than"
+    )
+    tail = (
+        f" Of the parts that can be left out, {TITLES[nearest]} changes least"
+        f" ({others[nearest]:.2f})."
+        if nearest
+        else ""
+    )
+    return Finding(
+        "Is each token where the theory says?",
+        "The idealised model starts from the same tokens, turn 0.",
+        f"turn {idealised:.2f} at the end: {turn_word(idealised)}",
+        _of_nulls(nulls, "{:.2f}"),
+        outcome,
+        f"{beside} a stack with random weights.{tail}",
+    )
 
 
 def _same_leaders(found: Dossier) -> Finding:
-    idealised, *nulls = (float(np.mean([same_leader(data, name) for data in found.sentences])) for name in ("twin", *NULLS))
+    idealised, *nulls = (
+        float(np.mean([same_leader(data, name) for data in found.sentences]))
+        for name in ("twin", *NULLS)
+    )
     random = max(nulls)
-    chance = float(np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences]))
+    chance = float(
+        np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences])
+    )
     if not np.isfinite(idealised):
         outcome, because = "scope", "one layer is not enough for this question."
     elif idealised > max(random, chance) + 0.1:
         outcome = "right" if idealised > 0.5 else "wrong"
-        because = f"more often than by chance, but {'not always' if idealised > 0.5 else 'mostly not'}."
+        because = (
+            f"more often than by chance, but {'not always' if idealised > 0.5 else 'mostly not'}."
+        )
     else:
         outcome, because = "wrong", "not more often than without training."
-    return Finding("Do the same words lead (receive most attention)?", "The leaders of the idealised model, layer by layer.",
-                   f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
-                   f"{random:.0%}, a blind guess {chance:.0%}", outcome, because)
+    return Finding(
+        "Do the same words lead (receive most attention)?",
+        "The leaders of the idealised model, layer by layer.",
+        f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
+        f"{random:.0%}, a blind guess {chance:.0%}",
+        outcome,
+        because,
+    )
 
 
 def _tied(found: Dossier) -> list[Finding]:
     rows = []
     for data, null in zip(found.tied, found.tied_null, strict=True):
-        n, count, of_null = data.sizes["token"], int(data["clusters"].values[-1]), int(null["clusters"].values[-1])
+        n, count, of_null = (
+            data.sizes["token"],
+            int(data["clusters"].values[-1]),
+            int(null["clusters"].values[-1]),
+        )
         outcome = "wrong" if count > n / 2 else "no evidence" if of_null <= n / 2 else "right"
-        because = {"wrong": "it keeps most of them apart.", "right": "it does, and a layer with random weights does not.",
-                   "no evidence": "it does, but so does a layer with random weights."}[outcome]
-        rows.append(Finding(
-            "Does the tied layer gather the tokens when it is repeated?", "Yes, into few groups.",
-            f"{count} groups of {n} tokens after {int(data.attrs['steps'])} layers, mean cosine "
-            f"{float(data['cosine'].values[-1]):.2f}",
-            f"{of_null} after {int(null.attrs['steps'])}, {float(null['cosine'].values[-1]):.2f}", outcome, because))
+        because = {
+            "wrong": "it keeps most of them apart.",
+            "right": "it does, and a layer with random weights does not.",
+            "no evidence": "it does, but so does a layer with random weights.",
+        }[outcome]
+        rows.append(
+            Finding(
+                "Does the tied layer gather the tokens when it is repeated?",
+                "Yes, into few groups.",
+                f"{count} groups of {n} tokens after {int(data.attrs['steps'])} layers, mean cosine"
+                f" {float(data['cosine'].values[-1]):.2f}",
+                f"{of_null} after {int(null.attrs['steps'])},"
+                f" {float(null['cosine'].values[-1]):.2f}",
+                outcome,
+                because,
+            )
+        )
     return rows
 
 
 def turn_word(turn: float) -> str:
     """Describe 1 - cosine between two directions."""
-    words = ((0.02, "the same direction"), (0.15, "nearly the same direction"), (0.3, "near"), (0.7, "far"), (1.3, "unrelated"))
-    return next((word for bound, word in words if turn < bound), "opposite") if turn == turn else "not a number"
+    words = (
+        (0.02, "the same direction"),
+        (0.15, "nearly the same direction"),
+        (0.3, "near"),
+        (0.7, "far"),
+        (1.3, "unrelated"),
+    )
+    return (
+        next((word for bound, word in words if turn < bound), "opposite")
+        if turn == turn
+        else "not a number"
+    )
 
 
 def cosine_word(cosine: float) -> str:
     """Describe the mean cosine of pairs."""
-    words = ((0.05, "spread in all directions"), (0.3, "mostly spread"), (0.6, "somewhat alike"), (0.9, "much alike"))
-    return next((word for bound, word in words if cosine < bound), "almost one direction") if cosine == cosine else "not a number"
+    words = (
+        (0.05, "spread in all directions"),
+        (0.3, "mostly spread"),
+        (0.6, "somewhat alike"),
+        (0.9, "much alike"),
+    )
+    return (
+        next((word for bound, word in words if cosine < bound), "almost one direction")
+        if cosine == cosine
+        else "not a number"
+    )

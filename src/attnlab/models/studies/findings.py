@@ -1,7 +1,7 @@
 """findings: the results of `sentence`, `iterate`, `flow` and `spectra` in sentences.
 
-    for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
-        print(line)
+for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
+    print(line)
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def findings(data: Any) -> list[str]:
-    """Describe a result of al.models in sentences. `attnlab sentence` and `attnlab flow` print the same ones.
+    """Describe a result of al.models in sentences. `attnlab sentence` and `attnlab flow` print the
+    same ones.
 
     Parameters
     ----------
@@ -47,11 +48,16 @@ def findings(data: Any) -> list[str]:
         return [str(facts["answer"])]
     if "null_shares" in facts:
         return [summary(data)]
-    raise TypeError(f"findings reads what al.models.sentence, iterate, flow or spectra returns; got {type(data).__name__}.")
+    raise TypeError(
+        "findings reads what al.models.sentence, iterate, flow or spectra returns; got"
+        f" {type(data).__name__}."
+    )
 
 
 def say_sentence(data: xarray.Dataset) -> list[str]:
-    """Describe the result of `sentence`: the real stack, the nulls, the idealised model, and which tokens lead."""
+    """Describe the result of `sentence`: the real stack, the nulls, the idealised model, and which
+    tokens lead.
+    """
     facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
 
     def at(variant: str, name: str, step: int = last) -> float:
@@ -59,37 +65,71 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
 
     def state(variant: str) -> str:
         count = at(variant, "clusters")
-        return (f"mean cosine {at(variant, 'cosine'):.2f}, {count:.0f} cluster{'s' if count != 1 else ''}" if np.isfinite(count)
-                else "numbers that overflow")
+        return (
+            f"mean cosine {at(variant, 'cosine'):.2f}, {count:.0f}"
+            f" cluster{'s' if count != 1 else ''}"
+            if np.isfinite(count)
+            else "numbers that overflow"
+        )
 
     there = list(map(str, data["variant"].values))
     before, after = at("real", "clusters", 0), at("real", "clusters")
-    verdict = ("they become one cluster" if after == 1 < before else "they stay one cluster" if after == 1
-               else "some of them join" if after < before else "some groups split" if after > before else "no groups join")
-    found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
-             f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
+    verdict = (
+        "they become one cluster"
+        if after == 1 < before
+        else (
+            "they stay one cluster"
+            if after == 1
+            else (
+                "some of them join"
+                if after < before
+                else "some groups split"
+                if after > before
+                else "no groups join"
+            )
+        )
+    )
+    found = [
+        f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
+        f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."
+    ]
     if "random" in there:
         found.append(f"Random weights of the trained sizes end with {state('random')}.")
     if "untrained" in there:
         found.append(f"Untrained weights end with {state('untrained')}.")
     if "twin" in there:
         beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
-        found.append(f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
-                     f"{beside}.")
-    compared = [name for name, step in ends_of(data) if step == last and name not in ("real", "random", "untrained")]
+        found.append(
+            f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f}"
+            f" from the real tokens{beside}."
+        )
+    compared = [
+        name
+        for name, step in ends_of(data)
+        if step == last and name not in ("real", "random", "untrained")
+    ]
     others = {name: at(name, "turn") for name in compared}
     others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
     if len(others) > 1:
-        nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
-        found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
-                     f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
+        nearest, farthest = (
+            min(others, key=lambda name: others[name]),
+            max(others, key=lambda name: others[name]),
+        )
+        found.append(
+            f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn"
+            f" {others[nearest]:.2f}); farthest: {TITLES.get(farthest, farthest)}"
+            f" ({others[farthest]:.2f})."
+        )
     leader = [row[0].rsplit(" ", 1)[0] for row in name_leaders(data, count=1)]
     if leader:
         counted = special_words(data, is_counted=True)
         found.append(f"{_most(leader)}{f' ({counted})' if counted else ''}{_own_leader(data)}.")
     if facts["unknown"]:
-        found.insert(0, f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads "
-                     "them all alike.")
+        found.insert(
+            0,
+            f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not"
+            " know: it reads them all alike.",
+        )
     return found
 
 
@@ -110,12 +150,14 @@ def _own_leader(data: xarray.Dataset) -> str:
 
 
 def ends_of(data: xarray.Dataset) -> list[tuple[str, int]]:
-    """Return each variant with the step at which it is read: the end of the real stack; a tied layer also at its own end."""
+    """Return each variant with the step at which it is read: the end of the real stack; a tied
+    layer also at its own end.
+    """
     last = data.attrs["layers"]
     found = []
     for name in map(str, data["variant"].values):
         if name == "no_mask" and not data.attrs["is_causal"]:
-            continue                                        # the model has no mask
+            continue  # the model has no mask
         if not (name == "tied" and data.attrs["is_tied"]):
             found.append((name, last))
         if name == "tied":

@@ -2,8 +2,8 @@
 
     x' = sum_h sum_j P^h_ij V_h x_j,        P^h = softmax(<Q_h x_i, K_h x_j>)
 
-No other part of the model is used. The study follows directions x / |x|: tokens grow along the leading eigenvectors of V, and
-their directions converge if the rescaled tokens do.
+No other part of the model is used. The study follows directions x / |x|: tokens grow along the
+leading eigenvectors of V, and their directions converge if the rescaled tokens do.
 """
 
 from __future__ import annotations
@@ -45,10 +45,14 @@ RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
 """The statements that are checked: those about a single head with a general V."""
 
 MOST_CHECKED = 1.5e7
-"""By default verdicts are computed up to this many multiplications per evaluation: their finer run needs up to 60,000."""
+"""By default verdicts are computed up to this many multiplications per evaluation: their finer run
+needs up to 60,000.
+"""
 
 IN_DOUBT = 0.1
-"""If the directions for the two step lengths differ by more than this, the direction of that token is unknown."""
+"""If the directions for the two step lengths differ by more than this, the direction of that token
+is unknown.
+"""
 
 
 class RandomStart(NamedTuple):
@@ -75,10 +79,12 @@ starts = {
 class Flow(Displayed):
     """The flow of heads: the run, where it ends, verdicts, and numbers over time.
 
-    data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
-    and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first, and
-    mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
-    number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see flow_steps.
+    data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis);
+    label, clusters, cosine and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the
+    moduli of the eigenvalues of P, largest first, and mean_eigenvalue (.., order) those of the mean
+    over heads; radius, the spectral radius of the sum of all P^h, which is the number of heads;
+    attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see
+    flow_steps.
 
     Attributes
     ----------
@@ -109,11 +115,17 @@ class Flow(Displayed):
     def name(self) -> str:
         """The name of the model and its head, such as minilm L5H10."""
         facts = self.data.attrs
-        return f"{facts['model']} {name_heads(facts['layer'], facts['head'] if facts['head'] >= 0 else None)}"
+        return (
+            f"{facts['model']}"
+            f" {name_heads(facts['layer'], facts['head'] if facts['head'] >= 0 else None)}"
+        )
 
     def __repr__(self) -> str:
         first, last = (int(self.data["clusters"].values[at]) for at in (0, -1))
-        reached = f"{first} clusters of directions become {last} by t = {float(self.data['time'].values[-1]):g}"
+        reached = (
+            f"{first} clusters of directions become {last} by t ="
+            f" {float(self.data['time'].values[-1]):g}"
+        )
         return shorten(f"Flow({self.name}: {len(self.words)} tokens, {reached})", LONGEST)
 
     @property
@@ -121,7 +133,10 @@ class Flow(Displayed):
         """A sentence about how the run ended."""
         if self.run.is_ok:
             return f"{self.run.status.value}"
-        return f"It stopped at t = {self.run.stats['reached']:.4g} of {self.run.solve.t_end:g}. {self.run.status.value}"
+        return (
+            f"It stopped at t = {self.run.stats['reached']:.4g} of {self.run.solve.t_end:g}."
+            f" {self.run.status.value}"
+        )
 
     @property
     def in_doubt(self) -> np.ndarray:
@@ -138,9 +153,11 @@ class Flow(Displayed):
 
 @dataclass(frozen=True)
 class Cluster(Displayed):
-    """Tokens of one direction at the end of a flow. share: the share of their attention that the leader gets.
+    """Tokens of one direction at the end of a flow. share: the share of their attention that the
+    leader gets.
 
-    nearest: the token whose direction at the start is closest to the present direction of the cluster, with its cosine.
+    nearest: the token whose direction at the start is closest to the present direction of the
+    cluster, with its cosine.
     """
 
     members: tuple[int, ...]
@@ -151,11 +168,30 @@ class Cluster(Displayed):
     __repr__ = short_repr
 
 
-def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
-         special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
-         stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
-         cosine: float = COSINE, limit: bool = True, check: bool | None = None, work: float | None = None,
-         budget: float = 20.0, progress: ProgressOption = None) -> Flow:
+def flow(
+    model: Model,
+    layer: int = 0,
+    head: int | None = None,
+    *,
+    text: str | None = None,
+    ids: Any = None,
+    special: bool = True,
+    start: str | None = None,
+    n: int | None = None,
+    rng: int = 0,
+    t_end: float = 5.0,
+    saves: int = 51,
+    stepper: str | None = None,
+    dt: float | None = None,
+    rtol: float = TOLERANCE,
+    max_steps: int = MOST_STEPS,
+    cosine: float = COSINE,
+    limit: bool = True,
+    check: bool | None = None,
+    work: float | None = None,
+    budget: float = 20.0,
+    progress: ProgressOption = None,
+) -> Flow:
     """Simulate the flow of one head, or of all heads of a layer, and return the Flow.
 
     A run that stops early is kept up to its end, and `status` says so.
@@ -167,24 +203,28 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     layer, head : int, optional
         The layer and the head, counted from 0. The default is all heads of layer 0.
     text, ids, special : optional
-        Start from the stream that enters the layer when the model reads this text or these ids, with or without special tokens.
+        Start from the stream that enters the layer when the model reads this text or these ids,
+        with or without special tokens.
     start, n, rng : str, int, int, optional
-        Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of gain 1), "normal" or "cube"
-        ([-5, 5]^d), and their seed.
+        Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of
+        gain 1), "normal" or "cube" ([-5, 5]^d), and their seed.
     t_end, saves : float, int, optional
         The end of the run, and the number of saved times.
     stepper, dt, rtol, max_steps : optional
-        "adaptive" (to rtol, with max_steps), or "rk4" or "euler" (steps of dt, by default 0.01). The default is rk4 if dt is
-        given, adaptive if dt is 0 or the system is small, and rk4 otherwise.
+        "adaptive" (to rtol, with max_steps), or "rk4" or "euler" (steps of dt, by default 0.01).
+        The default is rk4 if dt is given, adaptive if dt is 0 or the system is small, and rk4
+        otherwise.
     cosine : float, optional
         Tokens whose directions have at least this cosine are in one cluster.
     limit, work, budget : bool, float, float, optional
-        Whether to compute t = infinity (of one head), with this work (by default 500,000) and these seconds. See
-        `attnlab.limit`.
+        Whether to compute t = infinity (of one head), with this work (by default 500,000) and these
+        seconds. See `attnlab.limit`.
     check : bool, optional
-        Whether to check the theorems (of one head). By default they are checked if that does not take minutes.
+        Whether to check the theorems (of one head). By default they are checked if that does not
+        take minutes.
     progress : bool, function or Progress, optional
-        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
 
     Returns
     -------
@@ -203,20 +243,42 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
     x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng)
     with track(progress, "simulating") as progress:
-        runs = solve_flow(weights, x0, stepper, dt, progress.part(0.0, 0.4), t_end=t_end, saves=saves, rtol=rtol,
-                          max_steps=max_steps, mask="causal" if model.config.is_causal else "full")
+        runs = solve_flow(
+            weights,
+            x0,
+            stepper,
+            dt,
+            progress.part(0.0, 0.4),
+            t_end=t_end,
+            saves=saves,
+            rtol=rtol,
+            max_steps=max_steps,
+            mask="causal" if model.config.is_causal else "full",
+        )
         run = replace(runs[0], spec=_spec(model, layer, head, law, runs[0], saves))
         if any(one.status is Status.INTERRUPTED for one in runs):
             progress.raise_if_cancelled()
             raise KeyboardInterrupt
         if not len(run.times):
-            raise ValueError(f"The flow must have at least one saved time; it has none. {run.status.value}")
+            raise ValueError(
+                f"The flow must have at least one saved time; it has none. {run.status.value}"
+            )
         data = measure_flow(run, words, cosine, progress.part(0.4, 0.6, "measuring"))
         if len(runs) > 1:
             data["apart"] = (("time", "token"), _apart(*runs))
-        data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
-                       "start": about, "text": text or "", "special": int(special), "cosine_scale": cosine,
-                       "weights": weights.source, "status": run.status.name, "solved": describe_solver(run)}
+        data.attrs |= {
+            "model": model.name,
+            "layer": layer,
+            "head": -1 if head is None else head,
+            "paper": _paper(model, head),
+            "start": about,
+            "text": text or "",
+            "special": int(special),
+            "cosine_scale": cosine,
+            "weights": weights.source,
+            "status": run.status.name,
+            "solved": describe_solver(run),
+        }
         no_check = _why_no_check(weights, len(x0), check)
         found, why, verdicts = _ends(run, limit, no_check, work, budget, progress.part(0.6, 0.95))
         heads = tuple(measure_heads(model, layer, head, progress=progress.part(0.95, 1.0)))
@@ -224,20 +286,26 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
 
 
 def _paper(model: Model, head: int | None) -> str:
-    """Return the name of this head in the paper, which counts those of albert-xlarge from 1; "" for any other model."""
+    """Return the name of this head in the paper, which counts those of albert-xlarge from 1; "" for
+    any other model.
+    """
     shape = (model.config.family, model.config.d, model.config.heads)
     return f"paper: head {head + 1}" if head is not None and shape == ("albert", 2048, 16) else ""
 
 
 def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (unit vectors (T, n, d), logarithms of norms (T, n), states). Directions need no scale."""
+    """Return (unit vectors (T, n, d), logarithms of norms (T, n), states). Directions need no
+    scale.
+    """
     states, log_scale = run.scaled_x()
     norms = np.linalg.norm(states, axis=-1)
     return states / norms[..., None], np.log(norms) + log_scale[:, None], states
 
 
 def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
-    """Return the distance between the directions of two runs, (T, n); NaN after the end of the second."""
+    """Return the distance between the directions of two runs, (T, n); NaN after the end of the
+    second.
+    """
     ours, theirs = (_directions(one)[0] for one in (run, coarse))
     apart = np.full(ours.shape[:2], np.nan)
     common = min(len(ours), len(theirs))
@@ -245,7 +313,9 @@ def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
     return apart
 
 
-def measure_flow(run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None) -> xarray.Dataset:
+def measure_flow(
+    run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None
+) -> xarray.Dataset:
     """Return the numbers of a run over time; see Flow."""
     import xarray
 
@@ -255,27 +325,40 @@ def measure_flow(run: Trajectory, words: Any, cosine: float = COSINE, progress: 
     plane, explained = principal(unit)
     _, log_scale = run.scaled_x()
     found = []
-    with one_blas_thread():                                # for such small matrices one thread per matrix is faster
-        parts = pool().map(lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])), range(len(run.times)))
+    with one_blas_thread():  # for such small matrices one thread per matrix is faster
+        parts = pool().map(
+            lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])),
+            range(len(run.times)),
+        )
         for number, part in enumerate(parts):
             found.append(part)
             if progress is not None:
                 progress((number + 1) / len(run.times))
     moduli, mean_moduli, ranks, shares = (np.stack(column) for column in zip(*found, strict=True))
     variables: dict[str, Any] = {
-        "plane": (("time", "token", "axis"), plane), "explained": ("axis", explained),
+        "plane": (("time", "token", "axis"), plane),
+        "explained": ("axis", explained),
         "log_norm": ("time", log_norms.mean(axis=1)),
-        "eigenvalue": (("time", "head", "order"), moduli), "mean_eigenvalue": (("time", "order"), mean_moduli),
-        "radius": ("time", mean_moduli[:, 0] * moduli.shape[1]), "attention_rank": (("time", "head"), ranks),
-        "received": (("time", "token"), shares), "leader": ("time", shares.argmax(axis=-1)),
+        "eigenvalue": (("time", "head", "order"), moduli),
+        "mean_eigenvalue": (("time", "order"), mean_moduli),
+        "radius": ("time", mean_moduli[:, 0] * moduli.shape[1]),
+        "attention_rank": (("time", "head"), ranks),
+        "received": (("time", "token"), shares),
+        "leader": ("time", shares.argmax(axis=-1)),
     }
-    variables |= {name: (("time", "token")[: values.ndim], values) for name, values in numbers.items()}
+    variables |= {
+        name: (("time", "token")[: values.ndim], values) for name, values in numbers.items()
+    }
     return xarray.Dataset(variables, coords={"time": run.times, "word": ("token", list(words))})
 
 
-def _attention_numbers(dynamics: Dynamics, y: np.ndarray, log_scale: float) -> tuple[np.ndarray, ...]:
-    """For tokens e^{log_scale} y (n, d), return moduli of eigenvalues of P (h, n) and of the mean of P (n,), ranks, shares."""
-    P = attention_matrices(dynamics, y, log_scale)                                                  # (h, n, n)
+def _attention_numbers(
+    dynamics: Dynamics, y: np.ndarray, log_scale: float
+) -> tuple[np.ndarray, ...]:
+    """For tokens e^{log_scale} y (n, d), return moduli of eigenvalues of P (h, n) and of the mean
+    of P (n,), ranks, shares.
+    """
+    P = attention_matrices(dynamics, y, log_scale)  # (h, n, n)
     return _moduli(P), _moduli(P.mean(axis=0)), effective_rank(P), received(P).mean(axis=0)
 
 
@@ -285,10 +368,12 @@ def _moduli(P: np.ndarray) -> np.ndarray:
 
 
 def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times.
+    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the
+    principal axes of all times.
 
-    It uses the smaller of the two products of the centred points with themselves, because an SVD would compute all axes.
-    The coordinate of largest modulus is positive. Axes without variance are 0.
+    It uses the smaller of the two products of the centred points with themselves, because an SVD
+    would compute all axes. The coordinate of largest modulus is positive. Axes without variance are
+    0.
     """
     from scipy.linalg import eigh
 
@@ -304,13 +389,17 @@ def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = np.flatnonzero(values > 1e-13 * total)
         along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
-        along = along * np.where(along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0)
+        along = along * np.where(
+            along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0
+        )
         coordinates[:, kept], shares[kept] = along, values[kept] / total
     return coordinates.reshape(*x.shape[:-1], count), shares
 
 
 def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
-    first, last = (run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1))
+    first, last = (
+        run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1)
+    )
     unit, end = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (first, last))
     P = attention_matrices(run.dynamics, last, float(run.log_scale[-1])).mean(axis=0)
     clusters = []
@@ -320,23 +409,47 @@ def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
         centre = end[members].mean(axis=0)
         near = unit @ centre / np.linalg.norm(centre)
         leader, nearest = int(looks.argmax()), int(near.argmax())
-        clusters.append(Cluster(tuple(members.tolist()), leader, float(looks[leader]), nearest, float(near[nearest])))
+        clusters.append(
+            Cluster(
+                tuple(members.tolist()), leader, float(looks[leader]), nearest, float(near[nearest])
+            )
+        )
     return sorted(clusters, key=lambda one: (-len(one.members), one.members[0]))
 
 
-def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str | None, n: int | None,
-           rng: int) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
-    """Return the first tokens (n, d), their words, a description of their source, and the table [start] of a Spec."""
+def _start(
+    model: Model,
+    layer: int,
+    text: str | None,
+    ids: Any,
+    special: bool,
+    start: str | None,
+    n: int | None,
+    rng: int,
+) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
+    """Return the first tokens (n, d), their words, a description of their source, and the table
+    [start] of a Spec.
+    """
     d = model.config.d
     if text is not None or ids is not None:
         if start is not None or n is not None:
-            raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n). Give one of them.")
+            raise ValueError(
+                "A flow starts from a text, from ids, or from random tokens (start and n). Give one"
+                " of them."
+            )
         tokens = read_tokens(model, text, ids, special)
-        x0 = entering(model, layer, tokens.ids)            # the gain of a norm before attention is in Q, K and V
+        x0 = entering(
+            model, layer, tokens.ids
+        )  # the gain of a norm before attention is in Q, K and V
         law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
         law |= {"ids": tokens.ids} if text is None else {"text": text, "special": bool(special)}
         about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
-        return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}", law
+        return (
+            x0,
+            tokens.words,
+            f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}",
+            law,
+        )
     count = 30 if n is None else n
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise ValueError(f"n must be a whole number of tokens, 2 or more, got {n!r}.")
@@ -347,18 +460,37 @@ def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, 
         raise unknown_name("start", name, starts)
     drawn = starts[name]
     law = {"law": drawn.law, "n": count, "d": d, **drawn.keys(d), "rng": rng}
-    return drawn(rng, count, d), tuple(str(i) for i in range(count)), f"{count} random tokens ({name}, seed {rng})", law
+    return (
+        drawn(rng, count, d),
+        tuple(str(i) for i in range(count)),
+        f"{count} random tokens ({name}, seed {rng})",
+        law,
+    )
 
 
-def _spec(model: Model, layer: int, head: int | None, start: dict[str, Any], run: Trajectory, saves: int) -> Spec | None:
-    """Return the Spec of a run with the weights of a head, or of all heads of a layer (head=None)."""
+def _spec(
+    model: Model, layer: int, head: int | None, start: dict[str, Any], run: Trajectory, saves: int
+) -> Spec | None:
+    """Return the Spec of a run with the weights of a head, or of all heads of a layer
+    (head=None).
+    """
     if model.address is None:
         return None
     solve, dynamics = run.solve, {"mask": "causal"} if model.config.is_causal else {}
-    how = {"rtol": solve.rtol} if solve.stepper == "adaptive" else {
-        "stepper": solve.stepper, "dt": solve.dt, "frame": solve.frame}
-    weights = {"family": "model", "name": model.address, "layer": layer} | ({} if head is None else {"head": head})
-    return Spec(weights, start, {"t_end": solve.t_end, "saves": saves, **how, "max_steps": solve.max_steps}, dynamics)
+    how = (
+        {"rtol": solve.rtol}
+        if solve.stepper == "adaptive"
+        else {"stepper": solve.stepper, "dt": solve.dt, "frame": solve.frame}
+    )
+    weights = {"family": "model", "name": model.address, "layer": layer} | (
+        {} if head is None else {"head": head}
+    )
+    return Spec(
+        weights,
+        start,
+        {"t_end": solve.t_end, "saves": saves, **how, "max_steps": solve.max_steps},
+        dynamics,
+    )
 
 
 def _why_no_check(weights: Weights, n: int, asked: bool | None) -> str:
@@ -369,23 +501,41 @@ def _why_no_check(weights: Weights, n: int, asked: bool | None) -> str:
         return "the statements that a flow checks are about one head"
     width = weights.Q.shape[1] + (weights.V[0].shape[2] if weights.is_factored else weights.d)
     if asked is None and 2 * n * weights.d * width > MOST_CHECKED:
-        return f"the finer run for {n} tokens of d = {weights.d} would take minutes; give check=True to compute it"
+        return (
+            f"the finer run for {n} tokens of d = {weights.d} would take minutes; give check=True"
+            " to compute it"
+        )
     return ""
 
 
-def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
-          progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
-    """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at the limit."""
-    evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
+def _ends(
+    run: Trajectory,
+    is_limit: bool,
+    no_check: str,
+    work: float | None,
+    budget: float,
+    progress: Progress,
+) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
+    """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at
+    the limit.
+    """
+    evidence = Evidence(
+        run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work)
+    )
     found, why = None, "not asked for"
     if is_limit and run.dynamics.weights.heads > 1:
-        why = ("With several heads a limit is certified only if V_h = v_h I in every head, which trained heads do not satisfy. "
-               "Choose one head.")
+        why = (
+            "With several heads a limit is certified only if V_h = v_h I in every head, which"
+            " trained heads do not satisfy. Choose one head."
+        )
     elif is_limit:
         evidence.progress = progress.part(0.0, 0.3, "reaching t = infinity")
         try:
             found = evidence.end
-        except (ValueError, NotImplementedError) as problem:         # `limit` refuses it, such as Jordan blocks: not a failure
+        except (
+            ValueError,
+            NotImplementedError,
+        ) as problem:  # `limit` refuses it, such as Jordan blocks: not a failure
             why = str(problem)
         if found is not None:
             why = "" if found.certified else found.reason

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.significance import Sign, holm, sign_test
+from attnlab.displayed import Displayed, short_repr
 from attnlab.models.studies.sentences import TITLES
 
 NULLS = ("random", "untrained")
@@ -36,7 +37,7 @@ INERT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Stacks:
+class Stacks(Displayed):
     """One set of sentences in one model, as three DataFrames.
 
     rows: one row per sentence, variant and seed. curves: the same for each step. chance: one row
@@ -46,6 +47,7 @@ class Stacks:
     rows: Any
     curves: Any
     chance: Any
+    __repr__ = short_repr
 
     def seeded(self, variant: str, name: str) -> np.ndarray:
         """Return a number of a variant, (sentences, seeds)."""
@@ -121,7 +123,7 @@ def grade_statement(is_true: bool, nulls_do_it: Mapping[str, bool]) -> tuple[str
 
 
 @dataclass(eq=False)
-class Answer:
+class Answer(Displayed):
     """A grade, the nulls that do as well, and the numbers behind it.
 
     theory: what the theory says, in words. beside: the same for the nulls and the trivial guess,
@@ -133,6 +135,7 @@ class Answer:
     theory: str
     beside: dict[str, tuple[str, Sign | None]]
     p: dict[str, float] = field(default_factory=dict)
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         if self.word != "no evidence":

@@ -1,13 +1,14 @@
-"""The numbers of one head, from small matrices: V = B C with B (d, r), C (r, d), and M = Q^T K with Q, K (k, d).
+"""The numbers of one head, from small matrices: V = B C with B (d, r), C (r, d), and M = Q^T K with
+Q, K (k, d).
 
 With B = U R, U orthonormal, V maps into the span of U and is, in that span and its complement,
 
     [ T  rest ]      T = R C U  (r, r),   rest = R C (I - U U^T),
     [ 0    0  ]
 
-so that the eigenvalues of V are those of T and zeros, an eigenvector of V is U times one of T, and the departure from normality
-is that of T and the norm of rest. With [Q^T K^T] = W [query, key], W orthonormal, M = W query key^T W^T, at most 2k x 2k.
-No d x d matrix is formed.
+so that the eigenvalues of V are those of T and zeros, an eigenvector of V is U times one of T, and
+the departure from normality is that of T and the norm of rest. With [Q^T K^T] = W [query, key], W
+orthonormal, M = W query key^T W^T, at most 2k x 2k. No d x d matrix is formed.
 """
 
 from __future__ import annotations
@@ -22,28 +23,34 @@ from attnlab.analysis.spectra import ROUNDING
 from attnlab.displayed import Displayed, short_repr
 
 CANCELS = 1e-10
-"""Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum |lambda|^2 has lost its digits."""
+"""Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum
+|lambda|^2 has lost its digits.
+"""
 
 SWEEPS = 3
-"""Steps of inverse iteration: each reduces the other parts by 1e-16 over the relative distance to the next eigenvalue."""
+"""Steps of inverse iteration: each reduces the other parts by 1e-16 over the relative distance to
+the next eigenvalue.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Displayed):
-    """A head in the small matrices from the top of this file. If r or k were larger than d, they are d here.
+    """A head in the small matrices from the top of this file. If r or k were larger than d, they
+    are d here.
 
-    place(u) gives W^T U u, the coordinates in which `query` and `key` act, of an eigenvector u (r,) of T.
+    place(u) gives W^T U u, the coordinates in which `query` and `key` act, of an eigenvector u (r,)
+    of T.
     """
 
     d: int
-    T: np.ndarray                   # (r, r)
-    rest: np.ndarray                # (r, any)
-    query: np.ndarray               # (2k, k)
-    key: np.ndarray                 # (2k, k)
+    T: np.ndarray  # (r, r)
+    rest: np.ndarray  # (r, any)
+    query: np.ndarray  # (2k, k)
+    key: np.ndarray  # (2k, k)
     place: Callable[[np.ndarray], np.ndarray]
-    value_size: float               # |B|_F |C|_F
-    score_size: float               # |Q|_F |K|_F
-    token_square: float             # |x|^2 of the tokens that the head reads
+    value_size: float  # |B|_F |C|_F
+    score_size: float  # |Q|_F |K|_F
+    token_square: float  # |x|^2 of the tokens that the head reads
     __repr__ = short_repr
 
 
@@ -51,19 +58,26 @@ class Reduced(Displayed):
 class HeadNumbers(Displayed):
     """The numbers of one head in a table of heads.
 
-    lambda1, lambda2      the eigenvalues of V of largest modulus (of a pair the one above the real axis first)
+    lambda1, lambda2      the eigenvalues of V of largest modulus (of a pair the one above the real
+                          axis first)
     gap                   (|lambda1| - |lambda2|) / |lambda1|: 0 for a complex pair
-    condition             of lambda1, |phi_1| |phi*_1| / |phi*_1(phi_1)| >= 1: how sensitive lambda1 is to V
+    condition             of lambda1, |phi_1| |phi*_1| / |phi*_1(phi_1)| >= 1: how sensitive lambda1
+                          is to V
     resolution            the rounding error of lambda1, relative to it
-    score_value, score    phi_1^T M phi_1 with |phi_1| = 1, and the cosine of Q phi_1 and K phi_1. For a complex pair
-                          Re(phi_1^* M phi_1), which no choice of the phase changes: the mean over the plane the pair turns in
-    positive, negative, zero    how many eigenvalues of sym(M) are so. k, k, d - 2k for almost all Q and K with 2k <= d
+    score_value, score    phi_1^T M phi_1 with |phi_1| = 1, and the cosine of Q phi_1 and K phi_1.
+                          For a complex pair
+                          Re(phi_1^* M phi_1), which no choice of the phase changes: the mean over
+                          the plane the pair turns in
+    positive, negative, zero    how many eigenvalues of sym(M) are so. k, k, d - 2k for almost all Q
+                                and K with 2k <= d
     positive_share        the positive eigenvalues' part of the sum of moduli, for sym(M)
-    effective_beta        |x|^2 |sym M|_F / sqrt(d) for tokens x of the norm that the head reads: beta |x|^2 where M = beta I
+    effective_beta        |x|^2 |sym M|_F / sqrt(d) for tokens x of the norm that the head reads:
+                          beta |x|^2 where M = beta I
     token_norm            that norm, the root of the mean of |x|^2
     attractive, repulsive, rotational    parts of the non-zero eigenvalues of V: |Im| <= |Re| with Re > 0; with Re < 0; the others
     attractive_weight, repulsive_weight, rotational_weight    parts of sum |Re| + |Im|: positive Re, negative Re, Im
-    non_normality         Henrici's departure over the Frobenius norm, sqrt(1 - sum |lambda|^2 / |V|_F^2): 0 iff V is normal
+    non_normality         Henrici's departure over the Frobenius norm, sqrt(1 - sum |lambda|^2 /
+                          |V|_F^2): 0 iff V is normal
     """
 
     lambda1: complex
@@ -88,22 +102,30 @@ class HeadNumbers(Displayed):
     non_normality: float
     value_size: float
     score_size: float
-    beta_size: float                # score_size |x|^2
-    eigenvalues: np.ndarray         # those of T, by decreasing modulus
+    beta_size: float  # score_size |x|^2
+    eigenvalues: np.ndarray  # those of T, by decreasing modulus
     __repr__ = short_repr
 
 
-def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, token_square: float | None = None) -> Reduced:
+def reduce_head(
+    Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, token_square: float | None = None
+) -> Reduced:
     """Return the small matrices of a head with Q, K (k, d), B (d, r), C (r, d).
 
     token_square: |x|^2 of the tokens that it reads; default d.
     """
-    U, R = np.linalg.qr(B)                                                          # (d, r), (r, r)
+    U, R = np.linalg.qr(B)  # (d, r), (r, r)
     inside = C @ U
-    W, both = np.linalg.qr(np.concatenate([Q, K]).T)                                # (d, 2k), (2k, 2k)
+    W, both = np.linalg.qr(np.concatenate([Q, K]).T)  # (d, 2k), (2k, 2k)
     return Reduced(
-        d=B.shape[0], T=R @ inside, rest=R @ (C - inside @ U.T), query=both[:, : len(Q)], key=both[:, len(Q) :],
-        place=lambda u: W.T @ (U @ u), value_size=_norm(B) * _norm(C), score_size=_norm(Q) * _norm(K),
+        d=B.shape[0],
+        T=R @ inside,
+        rest=R @ (C - inside @ U.T),
+        query=both[:, : len(Q)],
+        key=both[:, len(Q) :],
+        place=lambda u: W.T @ (U @ u),
+        value_size=_norm(B) * _norm(C),
+        score_size=_norm(Q) * _norm(K),
         token_square=float(B.shape[0] if token_square is None else token_square),
     )
 
@@ -120,10 +142,20 @@ def head_numbers(head: Reduced) -> HeadNumbers:
         condition = _condition(head, left, right, size)
         score, score_value = _scores(head, right)
     return HeadNumbers(
-        lambda1=lambda1, lambda2=lambda2, gap=(size - abs(lambda2)) / size if size > 0 else 0.0, condition=condition,
-        resolution=ROUNDING * length * condition / size if size > 0 else np.inf, score=score, score_value=score_value,
-        **_form(head), **_directions(values, ROUNDING * length), non_normality=_non_normality(head, values, length),
-        value_size=head.value_size, score_size=head.score_size, beta_size=head.score_size * head.token_square, eigenvalues=values,
+        lambda1=lambda1,
+        lambda2=lambda2,
+        gap=(size - abs(lambda2)) / size if size > 0 else 0.0,
+        condition=condition,
+        resolution=ROUNDING * length * condition / size if size > 0 else np.inf,
+        score=score,
+        score_value=score_value,
+        **_form(head),
+        **_directions(values, ROUNDING * length),
+        non_normality=_non_normality(head, values, length),
+        value_size=head.value_size,
+        score_size=head.score_size,
+        beta_size=head.score_size * head.token_square,
+        eigenvalues=values,
     )
 
 
@@ -132,9 +164,11 @@ def _norm(array: np.ndarray) -> float:
 
 
 def _eigenvectors(T: np.ndarray, value: complex) -> tuple[np.ndarray, np.ndarray]:
-    """Return unit vectors (right, left) with T right = value right, left^* T = value left^*, by inverse iteration.
+    """Return unit vectors (right, left) with T right = value right, left^* T = value left^*, by
+    inverse iteration.
 
-    `eig` computes all of them, which takes twice as long as the eigenvalues. A multiple eigenvalue gets some of its vectors.
+    `eig` computes all of them, which takes twice as long as the eigenvalues. A multiple eigenvalue
+    gets some of its vectors.
     """
     from scipy import linalg
 
@@ -143,7 +177,9 @@ def _eigenvectors(T: np.ndarray, value: complex) -> tuple[np.ndarray, np.ndarray
     factorise, solve = lapack
     factors, pivots, _ = factorise(matrix)
     least, diagonal = np.finfo(float).eps * _norm(T), np.diag_indices(len(T))
-    factors[diagonal] = np.where(np.abs(factors[diagonal]) < least, least, factors[diagonal])       # singular to the last bit
+    factors[diagonal] = np.where(
+        np.abs(factors[diagonal]) < least, least, factors[diagonal]
+    )  # singular to the last bit
     vectors = []
     for transposed in (0, 2):
         u = np.random.default_rng(0).normal(size=len(T)).astype(factors.dtype)
@@ -155,7 +191,9 @@ def _eigenvectors(T: np.ndarray, value: complex) -> tuple[np.ndarray, np.ndarray
 
 
 def _condition(head: Reduced, left: np.ndarray, right: np.ndarray, size: float) -> float:
-    """|phi*| |phi| / |phi*(phi)|: a left eigenvector (w, s) of [T rest; 0 0] has s = w rest / lambda."""
+    """|phi*| |phi| / |phi*(phi)|: a left eigenvector (w, s) of [T rest; 0 0] has s = w rest /
+    lambda.
+    """
     length = np.hypot(_norm(left), _norm(left.conj() @ head.rest) / size)
     overlap = abs(np.vdot(left, right))
     return float(length / overlap) if overlap > 0 else np.inf
@@ -177,7 +215,9 @@ def _form(head: Reduced) -> dict[str, Any]:
     positive, negative = int(np.sum(values > least)), int(np.sum(values < -least))
     total = float(np.abs(values).sum())
     return {
-        "positive": positive, "negative": negative, "zero": head.d - positive - negative,
+        "positive": positive,
+        "negative": negative,
+        "zero": head.d - positive - negative,
         "positive_share": float(values[values > 0].sum()) / total if total > 0 else np.nan,
         "effective_beta": float(head.token_square / np.sqrt(head.d) * np.linalg.norm(values)),
         "token_norm": float(np.sqrt(head.token_square)),
@@ -185,18 +225,32 @@ def _form(head: Reduced) -> dict[str, Any]:
 
 
 def _directions(values: np.ndarray, least: float) -> dict[str, Any]:
-    """Return the shares of attractive, repulsive and rotational directions, by number and by weight."""
+    """Return the shares of attractive, repulsive and rotational directions, by number and by
+    weight.
+    """
     values = values[np.abs(values) > least]
     if len(values) == 0:
         return dict.fromkeys(
-            ("attractive", "repulsive", "rotational", "attractive_weight", "repulsive_weight", "rotational_weight"), np.nan)
+            (
+                "attractive",
+                "repulsive",
+                "rotational",
+                "attractive_weight",
+                "repulsive_weight",
+                "rotational_weight",
+            ),
+            np.nan,
+        )
     real, imaginary = values.real, np.abs(values.imag)
     is_rotational = imaginary > np.abs(real)
     total = float(np.abs(real).sum() + imaginary.sum())
     return {
-        "attractive": float(np.mean(~is_rotational & (real > 0))), "repulsive": float(np.mean(~is_rotational & (real < 0))),
-        "rotational": float(np.mean(is_rotational)), "attractive_weight": float(real[real > 0].sum()) / total,
-        "repulsive_weight": float(-real[real < 0].sum()) / total, "rotational_weight": float(imaginary.sum()) / total,
+        "attractive": float(np.mean(~is_rotational & (real > 0))),
+        "repulsive": float(np.mean(~is_rotational & (real < 0))),
+        "rotational": float(np.mean(is_rotational)),
+        "attractive_weight": float(real[real > 0].sum()) / total,
+        "repulsive_weight": float(-real[real < 0].sum()) / total,
+        "rotational_weight": float(imaginary.sum()) / total,
     }
 
 

@@ -1,15 +1,18 @@
-"""The idealised model of a stack: the flow of the theory with the matrices of layer l between the times l and l + 1.
+"""The idealised model of a stack: the flow of the theory with the matrices of layer l between the
+times l and l + 1.
 
-Post-norm models return their tokens to a surface after every layer, so their idealised model lives on a sphere. Its radius in
-each layer is the root mean square norm of the tokens that the layer reads in the model: x = radius y with y on the unit sphere,
-so scores are radius^2 times those of y. (With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
+Post-norm models return their tokens to a surface after every layer, so their idealised model lives
+on a sphere. Its radius in each layer is the root mean square norm of the tokens that the layer
+reads in the model: x = radius y with y on the unit sphere, so scores are radius^2 times those of y.
+(With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
 
-Pre-norm models add to a free stream, and attention reads its normed tokens. Their idealised model starts from the same
-tokens and does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean
-square. If it read x itself, it would stand still where the embedding is small. If it started from longer tokens, it would be
-slow.
+Pre-norm models add to a free stream, and attention reads its normed tokens. Their idealised model
+starts from the same tokens and does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x
+without its mean (LayerNorm) over its root mean square. If it read x itself, it would stand still
+where the embedding is small. If it started from longer tokens, it would be slow.
 
-Biases, feed-forward parts and rotary positions are left out; gains are inside the matrices; a causal mask stays.
+Biases, feed-forward parts and rotary positions are left out; gains are inside the matrices; a
+causal mask stays.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ TOLERANCE = 1e-6
 
 
 def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
-    """Yield the tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) one unit before each."""
+    """Yield the tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) one unit
+    before each.
+    """
     if model.config.is_pre_norm:
         x = x0
         for number in range(model.config.layers):
@@ -42,7 +47,10 @@ def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
             x = step.x
         return
     y, radius = start(model, x0)
-    radii = [rms_norm(step.x) for step in steps(model.parts, x0, seen_by(model.config, np.ones(len(x0), dtype=bool)))]
+    radii = [
+        rms_norm(step.x)
+        for step in steps(model.parts, x0, seen_by(model.config, np.ones(len(x0), dtype=bool)))
+    ]
     for number, after in enumerate(radii):
         run = between(model, number, y, radius)
         yield Step(run.x[-1] * after, _attention(run))
@@ -50,7 +58,9 @@ def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return (y, radius): for a post-norm model the first tokens are radius * y, y on the unit sphere; else x0 itself."""
+    """Return (y, radius): for a post-norm model the first tokens are radius * y, y on the unit
+    sphere; else x0 itself.
+    """
     if model.config.is_pre_norm:
         return x0, 1.0
     return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), rms_norm(x0)
@@ -62,35 +72,57 @@ def rms_norm(x: np.ndarray) -> float:
 
 
 def _step_pre_norm(model: Model, number: int, x0: np.ndarray) -> Step:
-    """Compute one unit of time for a pre-norm model: attention and values read the normed stream."""
+    """Compute one unit of time for a pre-norm model: attention and values read the normed
+    stream.
+    """
     from attnlab.engine import simulate
 
     norm = model.parts.layers[number].attention_block.norm_before
-    read: dict[str, Any] = {} if norm is None else {"read": {"name": READS[norm.kind], "eps": norm.eps}}
-    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", **read)
+    read: dict[str, Any] = (
+        {} if norm is None else {"read": {"name": READS[norm.kind], "eps": norm.eps}}
+    )
+    dynamics = Dynamics.of(
+        model.weights(number), mask="causal" if model.config.is_causal else "full", **read
+    )
     run = _solve(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))
     return Step(run.x[-1], _attention(run))
 
 
-def between(model: Model, number: int, y: np.ndarray, radius: float, t_end: float = 1.0, **options: Any) -> Trajectory:
-    """Simulate tokens radius y, y on the unit sphere, with the matrices of one layer. options: those of simulate."""
+def between(
+    model: Model, number: int, y: np.ndarray, radius: float, t_end: float = 1.0, **options: Any
+) -> Trajectory:
+    """Simulate tokens radius y, y on the unit sphere, with the matrices of one layer. options:
+    those of simulate.
+    """
     from attnlab.engine import simulate
 
-    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", geometry="sphere",
-                           beta=radius**2)
-    return _solve(number, t_end, lambda: simulate(dynamics, y, t_end=t_end, rtol=TOLERANCE, **{"saves": 2, **options}))
+    dynamics = Dynamics.of(
+        model.weights(number),
+        mask="causal" if model.config.is_causal else "full",
+        geometry="sphere",
+        beta=radius**2,
+    )
+    return _solve(
+        number,
+        t_end,
+        lambda: simulate(dynamics, y, t_end=t_end, rtol=TOLERANCE, **{"saves": 2, **options}),
+    )
 
 
 def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajectory:
-    """Return the run of `solve`. Raise a ValueError that names the layer if it does not reach its end."""
+    """Return the run of `solve`. Raise a ValueError that names the layer if it does not reach its
+    end.
+    """
     try:
         return solve()
     except RunInterrupted:
         raise KeyboardInterrupt from None
     except RunFailed as problem:
         reached = problem.run.stats["reached"]
-        raise ValueError(f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
-                         f"{problem.run.status.value}") from None
+        raise ValueError(
+            f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
+            f"{problem.run.status.value}"
+        ) from None
 
 
 def _attention(run: Trajectory) -> np.ndarray:

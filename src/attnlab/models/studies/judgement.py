@@ -1,7 +1,9 @@
-"""Find the theorem that applies to the matrices of a head, or the hypothesis that fails, from the numbers of the head.
+"""Find the theorem that applies to the matrices of a head, or the hypothesis that fails, from the
+numbers of the head.
 
-Only hypotheses about Q, K and V are judged. A trained layer also has other heads, a feed-forward part, norms, biases and perhaps
-a causal mask. This is the same for all its heads, and a reader who quotes the theorem must say so.
+Only hypotheses about Q, K and V are judged. A trained layer also has other heads, a feed-forward
+part, norms, biases and perhaps a causal mask. This is the same for all its heads, and a reader who
+quotes the theorem must say so.
 """
 
 from __future__ import annotations
@@ -18,10 +20,14 @@ from attnlab.types import Weights
 from attnlab.verdicts import Hypothesis
 
 OTHERS = ("polytope", "polytope_times_subspace", "collapse_to_origin")
-"""The theorems that need Q^T K positive definite. A head that is narrower than the stream cannot satisfy them."""
+"""The theorems that need Q^T K positive definite. A head that is narrower than the stream cannot
+satisfy them.
+"""
 
 VERDICTS = ("good triple", "positive", "negative", "complex", "zero")
-"""The kinds of leading eigenvalue: of a good triple; positive but not simple, or with a score that is not positive; and so on."""
+"""The kinds of leading eigenvalue: of a good triple; positive but not simple, or with a score that
+is not positive; and so on.
+"""
 
 
 def is_real(head: HeadNumbers) -> bool:
@@ -35,16 +41,25 @@ def is_positive(head: HeadNumbers) -> bool:
 
 
 def is_simple(head: HeadNumbers) -> bool:
-    """Whether the leading eigenvalue is simple and alone in modulus, clearly beyond rounding; one of a pair is not."""
+    """Whether the leading eigenvalue is simple and alone in modulus, clearly beyond rounding; one
+    of a pair is not.
+    """
     return head.gap > max(CLEAR, head.resolution)
 
 
 def good_triple(head: HeadNumbers) -> Iterator[Hypothesis]:
-    """Yield the hypotheses of Definition 4.1, as `theory.hypotheses.good_triple` does for weights."""
+    """Yield the hypotheses of Definition 4.1, as `theory.hypotheses.good_triple` does for
+    weights.
+    """
     size = abs(head.lambda1) or np.inf
     yield small("the leading eigenvalue of V is real", abs(head.lambda1.imag) / size, CLEAR)
     yield positive("the leading eigenvalue of V is positive", head.lambda1.real / size)
-    yield positive("the leading eigenvalue of V is simple and dominant in modulus", head.gap, max(CLEAR, head.resolution), EXACT)
+    yield positive(
+        "the leading eigenvalue of V is simple and dominant in modulus",
+        head.gap,
+        max(CLEAR, head.resolution),
+        EXACT,
+    )
     yield positive("<Q phi_1, K phi_1> > 0", head.score)
 
 
@@ -60,7 +75,9 @@ def verdict(head: HeadNumbers) -> str:
 
 
 def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
-    """Return (the theorem that applies or "none", the first failing hypothesis of three_hyperplanes, the nearest theorem)."""
+    """Return (the theorem that applies or "none", the first failing hypothesis of
+    three_hyperplanes, the nearest theorem).
+    """
     hypotheses = list(good_triple(head))
     if all(one.holds for one in hypotheses):
         return "three_hyperplanes", ""
@@ -73,7 +90,8 @@ def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
 
 
 def short_reason(row: Any) -> str:
-    """Return in a word or two why no theorem applies to a head, "-" if one does; `why_not` has the sentence.
+    """Return in a word or two why no theorem applies to a head, "-" if one does; `why_not` has the
+    sentence.
 
     row : of a table of `spectra`
     """

@@ -1,4 +1,6 @@
-"""sentence: run a text through the real stack and its variants, layer by layer, into one labelled Dataset."""
+"""sentence: run a text through the real stack and its variants, layer by layer, into one labelled
+Dataset.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,19 @@ if TYPE_CHECKING:
     import xarray
 
 COSINE = 0.9
-"""Tokens whose directions have at least this cosine form one cluster, also through a chain of such pairs."""
+"""Tokens whose directions have at least this cosine form one cluster, also through a chain of such
+pairs.
+"""
 
 TITLES = {
-    "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
-    "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised model", "random": "random weights",
+    "real": "real stack",
+    "no_mlp": "no feed-forward",
+    "no_norm": "no norms",
+    "attention_only": "attention only",
+    "no_mask": "no mask",
+    "tied": "one layer tied",
+    "twin": "idealised model",
+    "random": "random weights",
     "untrained": "untrained weights",
 }
 """Titles of variants in tables and figures. Other variants use their names."""
@@ -35,24 +45,37 @@ COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3
 """How much longer a variant takes than the real stack, roughly, for the progress bar."""
 
 
-def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
-             only: Sequence[str] | None = None, cosine: float = COSINE, tied_layer: int = 0, rng: int = 0,
-             progress: ProgressOption = None) -> xarray.Dataset:
+def sentence(
+    model: Model,
+    text: str | None = None,
+    *,
+    ids: Any = None,
+    special: bool = True,
+    only: Sequence[str] | None = None,
+    cosine: float = COSINE,
+    tied_layer: int = 0,
+    rng: int = 0,
+    progress: ProgressOption = None,
+) -> xarray.Dataset:
     """Return what each layer does to the tokens of a text, in the real stack and in its variants.
 
-    The variables have the axes variant and step. Step 0 is the embedding, and step k is after k layers::
+    The variables have the axes variant and step. Step 0 is the embedding, and step k is after k
+    layers::
 
         x (.., token, coordinate)       the stream            label (.., token), clusters   groups of tokens, and their number
         cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean
         norm distance                        |X - X_real| / |X_real| at the same step turn                            mean of 1
-        - cos between a token and itself in the real stream received (.., token), leader    the share of attention that each
+        - cos between a token and itself in the real stream received (.., token), leader the share
+          of attention that each
         token receives, and which token gets most attends (.., token)             the token to which each one gives most
         attention, mean over heads attends_share (.., token)       the share of its attention that this token gets entropy,
-        attention_rank         of rows over that of uniform ones, and numerical rank; means over heads
+        attention_rank         of rows over that of uniform ones, and numerical rank; means over
+                               heads
 
-    Attention at step k is that of layer k, which reads the tokens of step k, so the last step has none. Special tokens count.
-    Values are NaN beyond the depth of a variant ("tied" has four times the depth of the others) and where numbers overflow. The
-    attributes of a variable say what it is, and `al.plot(data)` draws it.
+    Attention at step k is that of layer k, which reads the tokens of step k, so the last step has
+    none. Special tokens count. Values are NaN beyond the depth of a variant ("tied" has four times
+    the depth of the others) and where numbers overflow. The attributes of a variable say what it
+    is, and `al.plot(data)` draws it.
 
     Parameters
     ----------
@@ -61,7 +84,8 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     text, ids : str, or array (n,), optional
         A sentence, or the ids of tokens for a model without a tokenizer.
     special : bool, optional
-        Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special` keeps it.
+        Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special`
+        keeps it.
     only : sequence of str, optional
         The names of variants. The default is all of them. "real" is always there and comes first.
     cosine : float, optional
@@ -71,7 +95,8 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     rng : int, optional
         The seed of the random weights.
     progress : bool, function or Progress, optional
-        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
 
     Returns
     -------
@@ -99,16 +124,29 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     found = {}
     costs = np.array([COSTS.get(name, 1.0) for name in names])
     ends = np.cumsum(costs) / costs.sum()
-    with track(progress, "reading") as progress, one_blas_thread():      # for small products threads only wait
+    with (
+        track(progress, "reading") as progress,
+        one_blas_thread(),
+    ):  # for small products threads only wait
         for name, first, last in zip(names, [0.0, *ends[:-1]], ends, strict=True):
             part = progress.part(first, last, TITLES.get(name, name))
             found[name] = _numbers(model, x0, seen, name, options, cosine, part)
     depth = max(len(numbers["x"]) for numbers in found.values())
     data = xarray.Dataset(
-        {variable: ((("variant", "step", *axes)), _stack([found[name][variable] for name in names], depth))
-         for variable, axes in AXES.items()},
-        coords={"variant": names, "step": np.arange(depth), "word": ("token", list(tokens.words)),
-                "is_special": ("token", tokens.is_special.astype(np.int8)), "id": ("token", tokens.ids)},
+        {
+            variable: (
+                (("variant", "step", *axes)),
+                _stack([found[name][variable] for name in names], depth),
+            )
+            for variable, axes in AXES.items()
+        },
+        coords={
+            "variant": names,
+            "step": np.arange(depth),
+            "word": ("token", list(tokens.words)),
+            "is_special": ("token", tokens.is_special.astype(np.int8)),
+            "id": ("token", tokens.ids),
+        },
         attrs=_attributes(model, tokens, special, cosine, options),
     )
     _compare(data)
@@ -117,10 +155,17 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
 
 
 MEANINGS = {
-    "x": "tokens", "cosine": "mean cosine of pairs of tokens", "cosine_low": "5 % quantile of the cosines of pairs",
-    "cosine_least": "cosine of the two tokens that differ most", "clusters": "number of clusters of directions",
-    "label": "number of the cluster of each token", "rank": "effective rank of the directions", "norm": "mean norm of tokens",
-    "received": "share of all attention that a token receives in the layer that reads it, mean over heads",
+    "x": "tokens",
+    "cosine": "mean cosine of pairs of tokens",
+    "cosine_low": "5 % quantile of the cosines of pairs",
+    "cosine_least": "cosine of the two tokens that differ most",
+    "clusters": "number of clusters of directions",
+    "label": "number of the cluster of each token",
+    "rank": "effective rank of the directions",
+    "norm": "mean norm of tokens",
+    "received": (
+        "share of all attention that a token receives in the layer that reads it, mean over heads"
+    ),
     "leader": "number of the token that receives most of it, special tokens included",
     "attends": "number of the token that each token gives most attention to, mean over heads",
     "attends_share": "share of the attention of each token that goes there, mean over heads",
@@ -128,9 +173,12 @@ MEANINGS = {
     "attention_rank": "numerical rank of attention matrices, mean over heads",
     "distance": "distance from the real stream over its size",
     "turn": "mean of 1 - cosine of a token and itself in the real stack",
-    "change": "how far the layer moved the tokens, over their size", "turning": "how far it turned their directions",
-    "spread": "distance of directions from the middle of their last group, root mean square", "step": "layers done",
-    "point": "number of the point in which each token ends", "passed": "layers until the mean cosine stays above the level",
+    "change": "how far the layer moved the tokens, over their size",
+    "turning": "how far it turned their directions",
+    "spread": "distance of directions from the middle of their last group, root mean square",
+    "step": "layers done",
+    "point": "number of the point in which each token ends",
+    "passed": "layers until the mean cosine stays above the level",
     "passed_by_all": "layers until the cosine of every pair stays above the level",
 }
 """Descriptions of the variables of `sentence` and `iterate`, for readers of the file."""
@@ -143,26 +191,49 @@ def describe(data: xarray.Dataset) -> None:
 
 
 AXES: dict[str, tuple[str, ...]] = {
-    "x": ("token", "coordinate"), "cosine": (), "cosine_low": (), "clusters": (), "label": ("token",), "rank": (), "norm": (),
-    "received": ("token",), "leader": (), "attends": ("token",),
-    "attends_share": ("token",), "entropy": (), "attention_rank": (),
+    "x": ("token", "coordinate"),
+    "cosine": (),
+    "cosine_low": (),
+    "clusters": (),
+    "label": ("token",),
+    "rank": (),
+    "norm": (),
+    "received": ("token",),
+    "leader": (),
+    "attends": ("token",),
+    "attends_share": ("token",),
+    "entropy": (),
+    "attention_rank": (),
 }
 
 
-def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float,
-             progress: Progress) -> dict[str, np.ndarray]:
-    """Return the variables of one variant, (steps, ...). The attention of a step is that of the next layer; the last has none."""
+def _numbers(
+    model: Model,
+    x0: np.ndarray,
+    seen: np.ndarray,
+    name: str,
+    options: Options,
+    cosine: float,
+    progress: Progress,
+) -> dict[str, np.ndarray]:
+    """Return the variables of one variant, (steps, ...). The attention of a step is that of the
+    next layer; the last has none.
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         progress(0.0)
         done = []
         for step in variants[name](model, x0, seen, options):
             done.append(step)
             progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
-        x = np.stack([_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])      # (steps, n, d)
-        attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
+        x = np.stack(
+            [_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)]
+        )  # (steps, n, d)
+        attention = np.stack([step.attention for step in done])  # (layers, h, n, n)
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
         numbers = measure_tokens(x, cosine)
-        numbers |= measure_attention(attention, seen if name not in ("no_mask",) else np.ones_like(seen))
+        numbers |= measure_attention(
+            attention, seen if name not in ("no_mask",) else np.ones_like(seen)
+        )
     return {"x": x, **numbers}
 
 
@@ -172,23 +243,33 @@ def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
 
 
 def measure_tokens(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
-    """Return the numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
+    """Return the numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and
+    norms.
+    """
     norms = np.linalg.norm(x, axis=-1)
     unit = x / norms[..., None]
     upper = np.triu_indices(x.shape[1], 1)
-    cosines = (unit @ np.swapaxes(unit, -1, -2))[:, upper[0], upper[1]]                          # (steps, pairs)
+    cosines = (unit @ np.swapaxes(unit, -1, -2))[:, upper[0], upper[1]]  # (steps, pairs)
     is_there = np.isfinite(unit).all(axis=(1, 2))
     labels = np.full(x.shape[:2], np.nan)
-    labels[is_there] = cluster_labels(unit[is_there], np.sqrt(2 - 2 * cosine))                   # |u - v|^2 = 2 - 2 cos
+    labels[is_there] = cluster_labels(
+        unit[is_there], np.sqrt(2 - 2 * cosine)
+    )  # |u - v|^2 = 2 - 2 cos
     low = np.full(len(x), np.nan)
     low[is_there] = np.quantile(cosines[is_there], 0.05, axis=1)
-    return {"cosine": cosines.mean(axis=1), "cosine_low": low, "clusters": labels.max(axis=1) + 1, "label": labels,
-            "rank": effective_rank(unit), "norm": norms.mean(axis=1)}
+    return {
+        "cosine": cosines.mean(axis=1),
+        "cosine_low": low,
+        "clusters": labels.max(axis=1) + 1,
+        "label": labels,
+        "rank": effective_rank(unit),
+        "norm": norms.mean(axis=1),
+    }
 
 
 def measure_attention(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:
     """Return the numbers of the attention (layers, h, n, n) of a stack, each (layers, ...)."""
-    received = attention.mean(axis=(1, 2))                                                       # (layers, n)
+    received = attention.mean(axis=(1, 2))  # (layers, n)
     is_there = np.isfinite(received).all(axis=1)
     leader = np.full(len(received), np.nan)
     leader[is_there] = np.argmax(received[is_there], axis=1)
@@ -196,14 +277,21 @@ def measure_attention(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.n
     attends[is_there] = np.argmax(attention[is_there].mean(axis=1), axis=-1)
     share = np.full(received.shape, np.nan)
     share[is_there] = np.max(attention[is_there].mean(axis=1), axis=-1)
-    largest = np.log(seen.sum(axis=-1)).mean()                                                   # of uniform rows
-    return {"received": received, "leader": leader, "attends": attends, "attends_share": share,
-            "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
-            "attention_rank": attention_rank(attention).mean(axis=1)}
+    largest = np.log(seen.sum(axis=-1)).mean()  # of uniform rows
+    return {
+        "received": received,
+        "leader": leader,
+        "attends": attends,
+        "attends_share": share,
+        "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
+        "attention_rank": attention_rank(attention).mean(axis=1),
+    }
 
 
 def _stack(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
-    """Stack arrays (steps, ...) of unequal length into one (variants, depth, ...), filled with NaN."""
+    """Stack arrays (steps, ...) of unequal length into one (variants, depth, ...), filled with
+    NaN.
+    """
     result = np.full((len(arrays), depth, *arrays[0].shape[1:]), np.nan)
     for row, array in zip(result, arrays, strict=True):
         row[: len(array)] = array
@@ -215,7 +303,9 @@ def _compare(data: xarray.Dataset) -> None:
     x, true = data["x"].values, data["x"].values[0]
     with np.errstate(over="ignore", invalid="ignore"):
         apart = np.linalg.norm(x - true, axis=(2, 3)) / np.linalg.norm(true, axis=(1, 2))
-        angle = (x * true).sum(axis=-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(true, axis=-1))
+        angle = (x * true).sum(axis=-1) / (
+            np.linalg.norm(x, axis=-1) * np.linalg.norm(true, axis=-1)
+        )
     data["distance"] = (("variant", "step"), apart)
     data["turn"] = (("variant", "step"), 1 - angle.mean(axis=-1))
 
@@ -227,39 +317,76 @@ def _choose_variants(only: Sequence[str] | None) -> list[str]:
     return [name for name in variants.in_order() if only is None or name in only or name == "real"]
 
 
-def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, options: Options) -> dict[str, Any]:
+def _attributes(
+    model: Model, tokens: Tokens, special: bool, cosine: float, options: Options
+) -> dict[str, Any]:
     config = model.config
     return {
-        "kind": "sentence", "model": model.name, "source": model.source, "family": config.family, "layers": config.layers,
+        "kind": "sentence",
+        "model": model.name,
+        "source": model.source,
+        "family": config.family,
+        "layers": config.layers,
         "heads": config.heads,
-        "is_causal": int(config.is_causal), "is_pre_norm": int(config.is_pre_norm), "is_tied": int(config.is_tied),
-        "text": tokens.text, "special": int(special), "unknown": tokens.unknown, "cosine_scale": cosine,
-        "tied_layer": options.tied_layer, "rng": options.rng,
-        "about_variants": json.dumps({name: (variants[name].__doc__ or "").strip() for name in _choose_variants(None)}),
+        "is_causal": int(config.is_causal),
+        "is_pre_norm": int(config.is_pre_norm),
+        "is_tied": int(config.is_tied),
+        "text": tokens.text,
+        "special": int(special),
+        "unknown": tokens.unknown,
+        "cosine_scale": cosine,
+        "tied_layer": options.tied_layer,
+        "rng": options.rng,
+        "about_variants": json.dumps(
+            {name: (variants[name].__doc__ or "").strip() for name in _choose_variants(None)}
+        ),
     }
 
 
 def token_names(data: xarray.Dataset) -> list[str]:
-    """Return the words of the text in quotation marks, repeated words with their place (from 0); the model's own unquoted."""
+    """Return the words of the text in quotation marks, repeated words with their place (from 0);
+    the model's own unquoted.
+    """
     words = [str(word).strip() or "_" for word in data["word"].values]
-    quoted = [word if is_special or word.startswith("#") else f"'{word}'"
-              for word, is_special in zip(words, data["is_special"].values, strict=True)]
-    return [f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)]
+    quoted = [
+        word if is_special or word.startswith("#") else f"'{word}'"
+        for word, is_special in zip(words, data["is_special"].values, strict=True)
+    ]
+    return [
+        f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)
+    ]
 
 
 def special_words(data: xarray.Dataset, is_counted: bool) -> str:
-    """Say whether the tokens that the model adds count: "[CLS] and [SEP] left out"; "" if it adds none."""
-    added = dict.fromkeys(str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True)
-                          if is_special)
+    """Say whether the tokens that the model adds count: "[CLS] and [SEP] left out"; "" if it adds
+    none.
+    """
+    added = dict.fromkeys(
+        str(word)
+        for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True)
+        if is_special
+    )
     if not added:
         return ""
-    return " and ".join(added) + (" left out" if not is_counted else " count" if len(added) > 1 else " counts")
+    return " and ".join(added) + (
+        " left out" if not is_counted else " count" if len(added) > 1 else " counts"
+    )
 
 
-def name_leaders(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
-    """Return per layer the words that receive most attention, with shares. special=False leaves out the model's own tokens."""
+def name_leaders(
+    data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True
+) -> list[list[str]]:
+    """Return per layer the words that receive most attention, with shares. special=False leaves out
+    the model's own tokens.
+    """
     received = data["received"].sel(variant=variant).values
     allowed = np.flatnonzero(special | (data["is_special"].values == 0))
     words = token_names(data)
     rows = received[np.isfinite(received).all(axis=1)]
-    return [[f"{words[j]} {row[j]:.0%}" for j in allowed[np.argsort(-row[allowed], kind="stable")][:count]] for row in rows]
+    return [
+        [
+            f"{words[j]} {row[j]:.0%}"
+            for j in allowed[np.argsort(-row[allowed], kind="stable")][:count]
+        ]
+        for row in rows
+    ]

@@ -8,10 +8,14 @@ if TYPE_CHECKING:
     import pandas
 
 CLASSES = {
-    "good triple": "good triples", "positive leader": "positive leading eigenvalues",
-    "negative": "negative leading eigenvalues", "complex": "complex leading pairs",
+    "good triple": "good triples",
+    "positive leader": "positive leading eigenvalues",
+    "negative": "negative leading eigenvalues",
+    "complex": "complex leading pairs",
 }
-"""The kinds of heads that are counted, by the leading eigenvalue of V. The positive ones include the good triples."""
+"""The kinds of heads that are counted, by the leading eigenvalue of V. The positive ones include
+the good triples.
+"""
 
 
 def shares_of(frame: pandas.DataFrame) -> dict[str, int]:
@@ -22,8 +26,13 @@ def shares_of(frame: pandas.DataFrame) -> dict[str, int]:
 
 
 def summary(frame: pandas.DataFrame) -> str:
-    """Describe the shares, each with its chance level, and the number of random heads behind that."""
+    """Describe the shares, each with its chance level, and the number of random heads behind
+    that.
+    """
     shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
-    parts = [f"{says} {shares[name]} ({shares[name] / total:.0%}, chance {null[name]:.0%})" for name, says in CLASSES.items()]
+    parts = [
+        f"{says} {shares[name]} ({shares[name] / total:.0%}, chance {null[name]:.0%})"
+        for name, says in CLASSES.items()
+    ]
     chance = f"Chance: {frame.attrs['null_draws']} random heads of the same shapes."
     return f"{total} head{'s' if total != 1 else ''}: " + ", ".join(parts) + f". {chance}"

@@ -1,7 +1,8 @@
 """Run the same tokens through the real stack and through stacks without some of its parts.
 
-A variant is a function (model, x0, seen, options) -> iterable of Steps, from the embedded tokens x0 (n, d) on; `seen` (n, n) says
-which token sees which in the real model. Register a new one here, and it appears in every table and figure.
+A variant is a function (model, x0, seen, options) -> iterable of Steps, from the embedded tokens x0
+(n, d) on; `seen` (n, n) says which token sees which in the real model. Register a new one here, and
+it appears in every table and figure.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ MATRICES = ("query", "key", "value", "output", "inner", "gate", "outer")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of variants: the layer that the tied stack repeats, and the seed of random weights."""
+    """Options of variants: the layer that the tied stack repeats, and the seed of random
+    weights.
+    """
 
     tied_layer: int = 0
     rng: int = 0
@@ -56,14 +59,18 @@ def no_norm(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) ->
 
 
 @variants.register("attention_only")
-def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+def attention_only(
+    model: Model, x0: np.ndarray, seen: np.ndarray, options: Options
+) -> Iterable[Step]:
     """Attention and residual sums alone, with their biases."""
     return steps(model.parts, x0, seen, (NORMS, FEEDFORWARD))
 
 
 @variants.register("no_mask")
 def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """Every token sees every token. The same as real if the model has neither a causal mask nor a window."""
+    """Every token sees every token. The same as real if the model has neither a causal mask nor a
+    window.
+    """
     return steps(model.parts, x0, np.ones_like(seen), (WINDOWS,))
 
 
@@ -73,9 +80,11 @@ def tied(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> It
     return repeat_layer(model, x0, seen, options.tied_layer, TIMES_DEPTH * model.config.layers)
 
 
-def repeat_layer(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
+def repeat_layer(
+    model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int
+) -> Iterator[Step]:
     """Apply one layer of the model `times` times."""
-    again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
+    again = in_precision(model.parts.layers[layer], x.dtype)  # once, and not every time
     for _ in range(times):
         x, attention = layer_step(again, x, seen)
         yield Step(x, attention)
@@ -86,45 +95,59 @@ def in_precision(layer: Layer, dtype: Any) -> Layer:
     changes: dict[str, Any] = {}
     for block in layer.blocks:
         found = vars(block.mixer).items()
-        changes |= {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
+        changes |= {
+            name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)
+        }
     return layer.change(**changes)
 
 
 def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
-    """Return the matrices of the layer by name, attention first, without those that it does not have."""
+    """Return the matrices of the layer by name, attention first, without those that it does not
+    have.
+    """
     given = vars(layer.attention) | vars(layer.feedforward)
     return {name: given[name] for name in MATRICES if given[name] is not None}
 
 
 @variants.register("twin")
 def idealised(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The theory's flow with the same matrices, one unit of time per layer; on a sphere, or reading normed tokens (pre-norm)."""
+    """The theory's flow with the same matrices, one unit of time per layer; on a sphere, or reading
+    normed tokens (pre-norm).
+    """
     return idealised_steps(model, x0)
 
 
 @variants.register("random")
 def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """A null: Gaussian matrices of the same shapes and of the trained sizes, no biases, norms with gain 1."""
+    """A null: Gaussian matrices of the same shapes and of the trained sizes, no biases, norms with
+    gain 1.
+    """
     return steps(random_parts(model.parts, options.rng), x0, seen)
 
 
 @variants.register("untrained")
 def untrained(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The other null: the same, with the sizes before training (standard deviation 0.02 unless the config has another)."""
+    """The other null: the same, with the sizes before training (standard deviation 0.02 unless the
+    config has another).
+    """
     return steps(random_parts(model.parts, options.rng, initial_size(model)), x0, seen)
 
 
 def initial_size(model: Model) -> float:
-    """Return the standard deviation of the matrices before training, from the checkpoint's own config."""
+    """Return the standard deviation of the matrices before training, from the checkpoint's own
+    config.
+    """
     size = model.raw_config.get("initializer_range", INITIAL)
     return float(size) if isinstance(size, int | float) and 0 < size < np.inf else INITIAL
 
 
 def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
-    """Return the stack of `parts` with new random matrices: normal entries with `size`, or with the old root mean square."""
+    """Return the stack of `parts` with new random matrices: normal entries with `size`, or with the
+    old root mean square.
+    """
     generator = np.random.default_rng([rng, parts.config.d, parts.config.layers])
     drawn: dict[int, Layer] = {}
-    for layer in parts.layers:                              # a tied layer is drawn once
+    for layer in parts.layers:  # a tied layer is drawn once
         if id(layer) not in drawn:
             drawn[id(layer)] = _random_layer(layer, generator, size)
     layers = tuple(drawn[id(layer)] for layer in parts.layers)
@@ -138,9 +161,17 @@ def _random_layer(layer: Layer, generator: np.random.Generator, given: float | N
         size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
         changes[name] = generator.normal(scale=size, size=matrix.shape)
     attention = layer.attention
-    changes |= {"by_offset": None, "query_norm": _plain_norm(attention.query_norm), "key_norm": _plain_norm(attention.key_norm)}
+    changes |= {
+        "by_offset": None,
+        "query_norm": _plain_norm(attention.query_norm),
+        "key_norm": _plain_norm(attention.key_norm),
+    }
     return layer.change(**changes).change_norms(_plain_norm)
 
 
 def _plain_norm(norm: Norm | None) -> Norm | None:
-    return None if norm is None else replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)
+    return (
+        None
+        if norm is None
+        else replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)
+    )

@@ -34,7 +34,9 @@ def chosen_heads(scene: Scene, head: int | None) -> list[int]:
 
 
 def heat_columns(paper: Paper, count: int) -> int:
-    """How many heat maps stand side by side: all, but in a given width only as many as can be read."""
+    """How many heat maps stand side by side: all, but in a given width only as many as can be
+    read.
+    """
     return paper.columns(count, count)
 
 
@@ -52,15 +54,23 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     usual = max(2.6 * len(moments), 4.0) + 0.9
     figure = paper_figure(paper, usual, heat_height(paper, columns, usual) * rows)
     draw_heat_maps(figure, figure.subplots(rows, columns, squeeze=False), scene, heads, moments)
-    title(figure, headline(scene, heads), f"P: row i is the attention of token i; {token_order(scene)[1]}.")
+    title(
+        figure,
+        headline(scene, heads),
+        f"P: row i is the attention of token i; {token_order(scene)[1]}.",
+    )
     return figure
 
 
-def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int], moments: Sequence[int]) -> list[HeatPanel]:
-    """Fill a grid of axes with heat maps, the times of a head in as many rows as they need; one colour bar beside them."""
+def draw_heat_maps(
+    figure: Figure, grid: Any, scene: Scene, heads: Sequence[int], moments: Sequence[int]
+) -> list[HeatPanel]:
+    """Fill a grid of axes with heat maps, the times of a head in as many rows as they need; one
+    colour bar beside them.
+    """
     order, _ = token_order(scene)
     rows, columns = grid.shape
-    each = rows // len(heads)                               # rows of a head
+    each = rows // len(heads)  # rows of a head
     panels, bottom = [], set()
     for number, head in enumerate(heads):
         for place, axes in enumerate(grid[number * each : (number + 1) * each].ravel()):
@@ -72,12 +82,21 @@ def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int]
             panel.set_title(scene.clock(moments[place]))
             panels.append(panel)
             if place % columns == 0:
-                axes.set_ylabel(f"head {head}" if scene.run.dynamics.weights.heads > 1 else "token i")
+                axes.set_ylabel(
+                    f"head {head}" if scene.run.dynamics.weights.heads > 1 else "token i"
+                )
             if number == len(heads) - 1 and place + columns >= len(moments):
                 bottom.add(axes)
     for axes in bottom:
         axes.set_xlabel("token j")
-    bar = figure.colorbar(panels[0].image, ax=grid, shrink=0.85 if rows == 1 else 0.5, aspect=30, pad=0.02, extend="min")
+    bar = figure.colorbar(
+        panels[0].image,
+        ax=grid,
+        shrink=0.85 if rows == 1 else 0.5,
+        aspect=30,
+        pad=0.02,
+        extend="min",
+    )
     bar.set_label("weight $P_{ij}$")
     bar.outline.set_visible(False)
     return panels
@@ -86,7 +105,11 @@ def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int]
 def headline(scene: Scene, heads: Sequence[int]) -> str:
     """Describe the heads of the attention."""
     count = scene.run.dynamics.weights.heads
-    which = "" if count == 1 else f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}"
+    which = (
+        ""
+        if count == 1
+        else f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}"
+    )
     return scene.headline(f"Attention P{which}")
 
 
@@ -94,7 +117,11 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     """Draw one moving heat map per head."""
     heads = chosen_heads(scene, head)
     figure = new_figure(4.4 * len(heads) + 0.8, 5.0, dpi=120)
-    grid = figure.subplots(len(heads), 1, squeeze=False) if len(heads) == 1 else figure.subplots(1, len(heads), squeeze=False).T
+    grid = (
+        figure.subplots(len(heads), 1, squeeze=False)
+        if len(heads) == 1
+        else figure.subplots(1, len(heads), squeeze=False).T
+    )
     panels = draw_heat_maps(figure, grid, scene, heads, [0])
     title(figure, headline(scene, heads), f"{token_order(scene)[1]}".capitalize() + ".")
 
@@ -107,8 +134,12 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
 
 
 def panels(scene: Scene, head: int | None = None) -> int:
-    """Return four times; for several heads as many as fit side by side, so that the figure fits on a page."""
-    return max(2, heat_columns(scene.paper, PANELS)) if len(chosen_heads(scene, head)) > 1 else PANELS
+    """Return four times; for several heads as many as fit side by side, so that the figure fits on
+    a page.
+    """
+    return (
+        max(2, heat_columns(scene.paper, PANELS)) if len(chosen_heads(scene, head)) > 1 else PANELS
+    )
 
 
 kinds.register("attention")(Kind(draw, stage, shown=take_attention, panels=panels))

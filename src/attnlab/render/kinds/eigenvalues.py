@@ -1,8 +1,10 @@
-"""Eigenvalues of the attention matrices P at a few times, in the complex plane, with the unit circle.
+"""Eigenvalues of the attention matrices P at a few times, in the complex plane, with the unit
+circle.
 
-The rows of P sum to 1, so 1 is an eigenvalue and no other is outside the unit circle. Where attention becomes Boolean, the
-eigenvalues of modulus 1 count the tokens that lead themselves, directly or in a circle, and the others tend to 0. Of several
-heads the mean of their P is shown as well.
+The rows of P sum to 1, so 1 is an eigenvalue and no other is outside the unit circle. Where
+attention becomes Boolean, the eigenvalues of modulus 1 count the tokens that lead themselves,
+directly or in a circle, and the others tend to 0. Of several heads the mean of their P is shown as
+well.
 """
 
 from __future__ import annotations
@@ -21,7 +23,16 @@ from attnlab.render.kinds.tokens import PANEL, ROW, flat_height, share_labels
 from attnlab.render.moments import take_attention
 from attnlab.render.panels.flat import frame_flat
 from attnlab.render.scene import Scene
-from attnlab.render.style import INK, MARKERS, PALETTE, RULE, dress_flat, new_figure, paper_figure, title
+from attnlab.render.style import (
+    INK,
+    MARKERS,
+    PALETTE,
+    RULE,
+    dress_flat,
+    new_figure,
+    paper_figure,
+    title,
+)
 
 MOST_TOKENS = 1500
 """The eigenvalues of larger matrices take minutes."""
@@ -37,12 +48,16 @@ def objection(scene: Scene) -> str | None:
     """Return why the eigenvalues are not computed."""
     if scene.run.n <= MOST_TOKENS:
         return None
-    return (f"The kind of figure 'eigenvalues' needs at most {MOST_TOKENS} tokens, because all eigenvalues of a larger P take "
-            f"minutes; got n = {scene.run.n}. Use kind='attention'.")
+    return (
+        f"The kind of figure 'eigenvalues' needs at most {MOST_TOKENS} tokens, because all"
+        f" eigenvalues of a larger P take minutes; got n = {scene.run.n}. Use kind='attention'."
+    )
 
 
 class EigenvaluePanel:
-    """The eigenvalues of P of some heads, and of the mean over all heads where there are several, on the axes of a plane."""
+    """The eigenvalues of P of some heads, and of the mean over all heads where there are several,
+    on the axes of a plane.
+    """
 
     def __init__(self, axes: Any, scene: Scene, heads: Sequence[int], reach: float):
         self.axes, self.scene, self.heads = axes, scene, heads
@@ -51,8 +66,12 @@ class EigenvaluePanel:
         axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
         axes.axvline(0.0, color=RULE, linewidth=0.8, zorder=0)
         axes.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=INK, linewidth=0.8, zorder=1))
-        self.marks = [axes.scatter([], [], zorder=3, **look(number)) for number in range(len(heads))]
-        self.mean = axes.scatter([], [], zorder=4, **MEAN) if scene.run.dynamics.weights.heads > 1 else None
+        self.marks = [
+            axes.scatter([], [], zorder=3, **look(number)) for number in range(len(heads))
+        ]
+        self.mean = (
+            axes.scatter([], [], zorder=4, **MEAN) if scene.run.dynamics.weights.heads > 1 else None
+        )
 
     def show(self, position: float) -> None:
         """Move to a position in time."""
@@ -67,7 +86,9 @@ class EigenvaluePanel:
 
     def set_title(self, text: str) -> None:
         """Write `text` above the panel, and how many eigenvalues are on the circle."""
-        self.axes.set_title(f"{text}\n{self.outer} on the circle" if has_circle(self.scene) else text)
+        self.axes.set_title(
+            f"{text}\n{self.outer} on the circle" if has_circle(self.scene) else text
+        )
 
 
 MEAN: Any = {"s": 26, "marker": "x", "color": INK, "linewidths": 1.0}
@@ -75,8 +96,13 @@ MEAN: Any = {"s": 26, "marker": "x", "color": INK, "linewidths": 1.0}
 
 def look(number: int) -> dict[str, Any]:
     """How the eigenvalues of a head are drawn."""
-    return {"s": 22, "marker": MARKERS[number % len(MARKERS)], "facecolors": "none", "edgecolors": PALETTE[number % len(PALETTE)],
-            "linewidths": 1.1}
+    return {
+        "s": 22,
+        "marker": MARKERS[number % len(MARKERS)],
+        "facecolors": "none",
+        "edgecolors": PALETTE[number % len(PALETTE)],
+        "linewidths": 1.1,
+    }
 
 
 def has_circle(scene: Scene) -> bool:
@@ -85,10 +111,14 @@ def has_circle(scene: Scene) -> bool:
 
 
 def reach_of(scene: Scene, numbers: Sequence[int]) -> float:
-    """How far the axes reach: a little beyond the circle, or as the eigenvalues need, which |row sums| of P bound."""
+    """How far the axes reach: a little beyond the circle, or as the eigenvalues need, which |row
+    sums| of P bound.
+    """
     if has_circle(scene):
         return 1.1
-    return max(1.1, 1.05 * max(float(scene.attention(float(k)).sum(axis=-1).max()) for k in numbers))
+    return max(
+        1.1, 1.05 * max(float(scene.attention(float(k)).sum(axis=-1).max()) for k in numbers)
+    )
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
@@ -101,7 +131,9 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     key = KEY * (2 if paper.is_narrow and width < 5 else 1)
     body = flat_height(paper, width, rows, columns, True, lines=2)
     figure = paper_figure(paper, width, body + has_key * key)
-    grid = figure.add_gridspec(rows + has_key, columns, height_ratios=[*[body / rows] * rows, *[key] * has_key])
+    grid = figure.add_gridspec(
+        rows + has_key, columns, height_ratios=[*[body / rows] * rows, *[key] * has_key]
+    )
     reach = reach_of(scene, moments)
     for number, k in enumerate(moments):
         axes = figure.add_subplot(grid[number // columns, number % columns])
@@ -118,18 +150,41 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
 def draw_key(axes: Any, scene: Scene, heads: Sequence[int]) -> None:
     """Draw the legend: the mark of each head."""
     axes.axis("off")
-    marks = [axes.scatter([], [], label=f"head {head}", **look(number)) for number, head in enumerate(heads)]
-    marks.append(Line2D([], [], linestyle="", marker="x", color=INK, markersize=5,
-                        label=f"mean of {scene.run.dynamics.weights.heads} heads"))
+    marks = [
+        axes.scatter([], [], label=f"head {head}", **look(number))
+        for number, head in enumerate(heads)
+    ]
+    marks.append(
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="x",
+            color=INK,
+            markersize=5,
+            label=f"mean of {scene.run.dynamics.weights.heads} heads",
+        )
+    )
     columns = 3 if scene.paper.width is not None and scene.paper.width < 5 else len(marks)
-    axes.legend(handles=marks, loc="center", ncols=columns, frameon=False, fontsize=7 if scene.paper.is_narrow else 8.5,
-                handletextpad=0.2, columnspacing=1.2, borderaxespad=0.0, borderpad=0.0)
+    axes.legend(
+        handles=marks,
+        loc="center",
+        ncols=columns,
+        frameon=False,
+        fontsize=7 if scene.paper.is_narrow else 8.5,
+        handletextpad=0.2,
+        columnspacing=1.2,
+        borderaxespad=0.0,
+        borderpad=0.0,
+    )
 
 
 def headline(scene: Scene, heads: Sequence[int]) -> str:
     """Describe the matrices."""
     several = scene.run.dynamics.weights.heads > 1
-    which = f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}" if several else ""
+    which = (
+        f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}" if several else ""
+    )
     return scene.headline(f"Eigenvalues of attention P{which}")
 
 
@@ -139,8 +194,10 @@ def note(scene: Scene) -> str:
     if not has_circle(scene):
         return "Circle: modulus 1. The rows of P do not sum to 1, so eigenvalues may lie outside."
     whose = " of the mean" if several else ""
-    return (f"Circle: modulus 1, which none exceeds. On the circle: eigenvalues{whose} with modulus above {OUTER:g}, which may "
-            "coincide.")
+    return (
+        f"Circle: modulus 1, which none exceeds. On the circle: eigenvalues{whose} with modulus"
+        f" above {OUTER:g}, which may coincide."
+    )
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
@@ -149,7 +206,9 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     figure = new_figure(5.0, 5.6, dpi=120)
     has_key = scene.run.dynamics.weights.heads > 1
     grid = figure.add_gridspec(1 + has_key, 1, height_ratios=[5.0, *[KEY] * has_key])
-    panel = EigenvaluePanel(figure.add_subplot(grid[0]), scene, heads, reach_of(scene, range(len(scene.times))))
+    panel = EigenvaluePanel(
+        figure.add_subplot(grid[0]), scene, heads, reach_of(scene, range(len(scene.times)))
+    )
     if has_key:
         draw_key(figure.add_subplot(grid[1]), scene, heads)
     title(figure, headline(scene, heads), note(scene))

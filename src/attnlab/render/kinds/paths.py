@@ -37,7 +37,7 @@ def rows_of(scene: Scene) -> list[tuple[np.ndarray, str]]:
         try:
             rows.append((scene.run.x[..., 0], "x"))
         except OverflowError:
-            pass                         # x is past double precision: z says it all
+            pass  # x is past double precision: z says it all
     return rows
 
 
@@ -48,13 +48,22 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     lines, columns = grid_of(len(rows), paper)
     across = heat_columns(paper, len(moments))
     usual = 10.5 if columns > 1 else 7.0
-    above_height, below_height = line_height(paper) * lines, heat_height(paper, across, usual) * -(-len(moments) // across)
-    figure: Any = paper_figure(paper, usual, above_height + (below_height if with_attention else 0.0))
+    above_height, below_height = (
+        line_height(paper) * lines,
+        heat_height(paper, across, usual) * -(-len(moments) // across),
+    )
+    figure: Any = paper_figure(
+        paper, usual, above_height + (below_height if with_attention else 0.0)
+    )
     above = figure
     if with_attention:
-        above, below = figure.subfigures(2, 1, height_ratios=[above_height, below_height], hspace=0.04)
+        above, below = figure.subfigures(
+            2, 1, height_ratios=[above_height, below_height], hspace=0.04
+        )
         grid = below.subplots(-(-len(moments) // across), across, squeeze=False)
-        draw_heat_maps(below, grid, scene, chosen_heads(scene, 0 if head is None else head), moments)
+        draw_heat_maps(
+            below, grid, scene, chosen_heads(scene, 0 if head is None else head), moments
+        )
     for number, (values, label) in enumerate(rows):
         axes = above.add_subplot(lines, columns, number + 1)
         panel = LinesPanel(axes, scene, values, label)
@@ -63,15 +72,27 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
             axes.set_xlabel(time_label(scene))
         if with_attention:
             for k in moments[1:-1]:
-                axes.axvline(scene.times[k], color=RULE, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
-    left_out = f"  The {len(rows)} of {scene.d} coordinates spread widest at the end." if scene.d > MOST_COORDINATES else ""
-    below_note = f"  Below: attention P, row i is the attention of token i; {token_order(scene)[1]}." if with_attention else ""
+                axes.axvline(
+                    scene.times[k], color=RULE, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0
+                )
+    left_out = (
+        f"  The {len(rows)} of {scene.d} coordinates spread widest at the end."
+        if scene.d > MOST_COORDINATES
+        else ""
+    )
+    below_note = (
+        f"  Below: attention P, row i is the attention of token i; {token_order(scene)[1]}."
+        if with_attention
+        else ""
+    )
     title(figure, scene.headline(), scene.groups.words + left_out + below_note)
     return figure
 
 
 def grid_of(count: int, paper: Paper) -> tuple[int, int]:
-    """Return rows and columns for a number of panels: up to three side by side, more in two rows; in a paper as many as fit."""
+    """Return rows and columns for a number of panels: up to three side by side, more in two rows;
+    in a paper as many as fit.
+    """
     columns = count if count <= 3 else -(-count // 2)
     if paper.width is not None:
         columns = paper.columns(count, columns, LINES_PANEL if paper.is_narrow else 2.5)
@@ -92,16 +113,22 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     """Draw growing lines; for d = 1 with the present attention matrix next to them."""
     rows = rows_of(scene)
     with_attention = scene.run.d == 1
-    figure: Any = new_figure(9.0 if with_attention else 6.5, 4.4 if with_attention else 1.6 * len(rows) + 1.6, dpi=120)
+    figure: Any = new_figure(
+        9.0 if with_attention else 6.5, 4.4 if with_attention else 1.6 * len(rows) + 1.6, dpi=120
+    )
     left = figure
     heat: list[HeatPanel] = []
     if with_attention:
         left, right = figure.subfigures(1, 2, width_ratios=[1.0, 1.0])
         grid = right.subplots(1, 1, squeeze=False)
-        heat = draw_heat_maps(right, grid, scene, chosen_heads(scene, 0 if head is None else head), [0])
+        heat = draw_heat_maps(
+            right, grid, scene, chosen_heads(scene, 0 if head is None else head), [0]
+        )
     panels = []
     for number, (values, label) in enumerate(rows):
-        panels.append(LinesPanel(left.add_subplot(len(rows), 1, number + 1), scene, values, label, dots=True))
+        panels.append(
+            LinesPanel(left.add_subplot(len(rows), 1, number + 1), scene, values, label, dots=True)
+        )
     panels[-1].axes.set_xlabel(time_label(scene))
     title(figure, scene.headline(), scene.groups.words)
 
@@ -118,7 +145,9 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
 
 
 def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
-    """Return what panels of single times show: attention for d = 1. For other d there are no such panels."""
+    """Return what panels of single times show: attention for d = 1. For other d there are no such
+    panels.
+    """
     return (take_attention if scene.run.d == 1 else take_tokens)(scene, numbers)
 
 

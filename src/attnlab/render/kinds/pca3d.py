@@ -20,7 +20,9 @@ def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """Draw a row of boxes, one per time, with the same axes. With fewer than three coordinates the last axes are empty."""
+    """Draw a row of boxes, one per time, with the same axes. With fewer than three coordinates the
+    last axes are empty.
+    """
     return tokens_kind.draw(principal_axes(scene, 3), moments, head)
 
 

@@ -1,6 +1,8 @@
-"""Panels: one picture inside a figure. A panel makes its artists once; `show(position)` moves them to a saved time.
+"""Panels: one picture inside a figure. A panel makes its artists once; `show(position)` moves them
+to a saved time.
 
-A figure shows several panels at one time each, a movie shows one panel at many times: the same code draws both.
+A figure shows several panels at one time each, a movie shows one panel at many times: the same code
+draws both.
 """
 
 from typing import TYPE_CHECKING
@@ -13,12 +15,14 @@ if TYPE_CHECKING:
     from attnlab.render.panels.lines import LinesPanel as LinesPanel
     from attnlab.render.panels.space import SpacePanel as SpacePanel
 
-_HOME = {name: f"attnlab.render.panels.{name.removesuffix('Panel').lower()}"
-         for name in ("FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel")}
+_HOME = {
+    name: f"attnlab.render.panels.{name.removesuffix('Panel').lower()}"
+    for name in ("FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel")
+}
 __all__ = ["FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel"]
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:  # which sees the imports above, and then knows the types
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -25,7 +25,15 @@ LABEL = 1.2
 class FlatPanel:
     """Two coordinates of a scene on plain axes, at the limits (2, 2)."""
 
-    def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None, hull: bool = True):
+    def __init__(
+        self,
+        axes: Any,
+        scene: Scene,
+        limits: np.ndarray,
+        *,
+        memory: float | None = None,
+        hull: bool = True,
+    ):
         self.axes, self.scene, self.memory = axes, scene, memory
         self.has_hull = hull and scene.shows_hull
         groups = scene.groups
@@ -33,19 +41,57 @@ class FlatPanel:
         self.set_limits(limits)
         if scene.shows_sphere:
             axes.set_axis_off()
-            axes.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=RULE, linewidth=1.2, zorder=0.5))
-        self.first_hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="none", edgecolor=HULL, linestyle=(0, (4, 3)),
-                                                 linewidth=0.8, alpha=0.8, zorder=1))
-        self.hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8))
-        self.trails = LineCollection([], linewidths=0.8, colors=trail_colours(groups, memory), zorder=2, capstyle="round")
+            axes.add_patch(
+                Circle((0, 0), 1, facecolor="none", edgecolor=RULE, linewidth=1.2, zorder=0.5)
+            )
+        self.first_hull = axes.add_patch(
+            Polygon(
+                np.zeros((1, 2)),
+                facecolor="none",
+                edgecolor=HULL,
+                linestyle=(0, (4, 3)),
+                linewidth=0.8,
+                alpha=0.8,
+                zorder=1,
+            )
+        )
+        self.hull = axes.add_patch(
+            Polygon(
+                np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8
+            )
+        )
+        self.trails = LineCollection(
+            [], linewidths=0.8, colors=trail_colours(groups, memory), zorder=2, capstyle="round"
+        )
         axes.add_collection(self.trails, autolim=False)
         size = token_size(scene.run.n, scene.paper)
-        self.parts = [(np.flatnonzero(groups.markers == marker), marker) for marker in dict.fromkeys(groups.markers)]
-        self.tokens = [axes.scatter(np.zeros(len(part)), np.zeros(len(part)), s=size, marker=marker, c=groups.colours[part],
-                                    edgecolors="white", linewidths=0.5, zorder=4) for part, marker in self.parts]
+        self.parts = [
+            (np.flatnonzero(groups.markers == marker), marker)
+            for marker in dict.fromkeys(groups.markers)
+        ]
+        self.tokens = [
+            axes.scatter(
+                np.zeros(len(part)),
+                np.zeros(len(part)),
+                s=size,
+                marker=marker,
+                c=groups.colours[part],
+                edgecolors="white",
+                linewidths=0.5,
+                zorder=4,
+            )
+            for part, marker in self.parts
+        ]
         self.leading = np.flatnonzero(groups.leaders)
-        self.rings = axes.scatter(np.zeros(len(self.leading)), np.zeros(len(self.leading)), s=3.2 * size, facecolors="none",
-                                  edgecolors=INK, linewidths=0.9, zorder=5)
+        self.rings = axes.scatter(
+            np.zeros(len(self.leading)),
+            np.zeros(len(self.leading)),
+            s=3.2 * size,
+            facecolors="none",
+            edgecolors=INK,
+            linewidths=0.9,
+            zorder=5,
+        )
         for patch in (self.first_hull, self.hull):
             patch.set_visible(False)
 
@@ -59,7 +105,7 @@ class FlatPanel:
         for (part, _), tokens in zip(self.parts, self.tokens, strict=True):
             tokens.set_offsets(points[part])
         self.rings.set_offsets(points[self.leading])
-        if not self.scene.shows_sphere:                                        # on the circle, trails would only cover it
+        if not self.scene.shows_sphere:  # on the circle, trails would only cover it
             self.trails.set_segments(trail_segments(self.scene, position, self.memory))
         if self.has_hull:
             place_polygon(self.hull, outline(points))
@@ -77,20 +123,33 @@ class FlatPanel:
 
 
 def frame_flat(axes: Any, labels: Sequence[str], limits: np.ndarray, paper: Paper = SCREEN) -> None:
-    """Let the axes show the rectangle `limits` (2, 2), to one scale where its sides are comparable, with plain ticks."""
+    """Let the axes show the rectangle `limits` (2, 2), to one scale where its sides are comparable,
+    with plain ticks.
+    """
     limits = square_ranges(limits)
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
-    across, upwards = plain_ticks(axes.xaxis, labels[0], *limits[0]), plain_ticks(axes.yaxis, labels[1], *limits[1])
+    across, upwards = (
+        plain_ticks(axes.xaxis, labels[0], *limits[0]),
+        plain_ticks(axes.yaxis, labels[1], *limits[1]),
+    )
     axes.set_xlabel(wrap(across, LABEL, 8.0) if paper.is_narrow else across)
     label_upright(axes, wrap(upwards, LABEL, 8.0) if paper.is_narrow else upwards)
-    axes.set_box_aspect(1)                   # equal scales come from the limits, so that all panels have one size
+    axes.set_box_aspect(1)  # equal scales come from the limits, so that all panels have one size
 
 
 def draw_level(axes: Any, normal: np.ndarray, level: float, colour: Any) -> None:
     """The line <normal, z> = level through the whole panel, dashed."""
     foot = level * normal / (normal @ normal)
-    axes.axline(foot, foot + normal[::-1] * (1, -1), color=colour, linewidth=0.8, linestyle=(0, (6, 4)), alpha=0.8, zorder=1.5)
+    axes.axline(
+        foot,
+        foot + normal[::-1] * (1, -1),
+        color=colour,
+        linewidth=0.8,
+        linestyle=(0, (6, 4)),
+        alpha=0.8,
+        zorder=1.5,
+    )
 
 
 def place_polygon(patch: Polygon, hull: Outline) -> None:
@@ -101,5 +160,7 @@ def place_polygon(patch: Polygon, hull: Outline) -> None:
 
 
 def token_size(n: int, paper: Paper = SCREEN) -> float:
-    """The area of a token in points squared: 36 for few tokens, smaller when they are many, and in a narrow figure."""
+    """The area of a token in points squared: 36 for few tokens, smaller when they are many, and in
+    a narrow figure.
+    """
     return float(np.clip(40.0 * (30.0 / n) ** 0.4, 3.0, 36.0)) * (0.4 if paper.is_narrow else 1.0)

@@ -11,17 +11,27 @@ from attnlab.render.scene import Scene
 from attnlab.render.style import ATTENTION
 
 FLOOR = 1e-3
-"""Weights below this look like 0: a thousandth of the attention of a token has no visible effect."""
+"""Weights below this look like 0: a thousandth of the attention of a token has no visible
+effect.
+"""
 
 
 class HeatPanel:
-    """P of one head, rows and columns in the order `order`; colours on a logarithmic scale shared by all panels."""
+    """P of one head, rows and columns in the order `order`; colours on a logarithmic scale shared
+    by all panels.
+    """
 
     def __init__(self, axes: Any, scene: Scene, head: int, order: np.ndarray):
         self.axes, self.scene, self.head, self.order = axes, scene, head, order
         n = scene.run.n
-        self.image = axes.imshow(np.full((n, n), FLOOR), cmap=ATTENTION, norm=LogNorm(FLOOR, 1.0, clip=True),
-                                 interpolation="nearest", origin="upper", extent=(-0.5, n - 0.5, n - 0.5, -0.5))
+        self.image = axes.imshow(
+            np.full((n, n), FLOOR),
+            cmap=ATTENTION,
+            norm=LogNorm(FLOOR, 1.0, clip=True),
+            interpolation="nearest",
+            origin="upper",
+            extent=(-0.5, n - 0.5, n - 0.5, -0.5),
+        )
         axes.set_xticks([])
         axes.set_yticks([])
 

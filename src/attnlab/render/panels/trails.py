@@ -15,9 +15,11 @@ MOST_TRAILS = 400
 
 
 def trail_segments(scene: Scene, position: float, memory: float | None) -> list[np.ndarray]:
-    """Polylines (m, d) of all tokens up to `position`: whole (memory None), or the last `memory` positions in CHUNKS pieces.
+    """Polylines (m, d) of all tokens up to `position`: whole (memory None), or the last `memory`
+    positions in CHUNKS pieces.
 
-    The pieces come oldest first, all tokens of a piece together: the order in which `trail_colours` colours them.
+    The pieces come oldest first, all tokens of a piece together: the order in which `trail_colours`
+    colours them.
     """
     n = scene.run.n
     if n > MOST_TRAILS or position <= 0:
@@ -25,7 +27,7 @@ def trail_segments(scene: Scene, position: float, memory: float | None) -> list[
     if memory is None:
         return list(np.swapaxes(scene.history(position), 0, 1))
     ends = np.linspace(max(0.0, position - memory), position, CHUNKS + 1)
-    pieces = [scene.history(ends[k + 1], ends[k]) for k in range(CHUNKS)]                        # each (m, n, d)
+    pieces = [scene.history(ends[k + 1], ends[k]) for k in range(CHUNKS)]  # each (m, n, d)
     return [piece[:, i] for piece in pieces for i in range(n)]
 
 

@@ -1,7 +1,8 @@
-"""Formats for other programs, one file per suffix: tables, NumPy arrays, MATLAB, JSON. `load` does not read them.
+"""Formats for other programs, one file per suffix: tables, NumPy arrays, MATLAB, JSON. `load` does
+not read them.
 
-To add one: a new file `formats/<suffix>.py` that registers a `Format`. The shared test in `tests/store/test_formats.py` writes
-every sample of every kind with it.
+To add one: a new file `formats/<suffix>.py` that registers a `Format`. The shared test in
+`tests/store/test_formats.py` writes every sample of every kind with it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ formats: Registry[Format] = Registry("format", package="attnlab.store.formats")
 
 @dataclass(frozen=True)
 class Format:
-    """A format. write(thing, its kind, path) writes a file completely or not at all, or raises ValueError."""
+    """A format. write(thing, its kind, path) writes a file completely or not at all, or raises
+    ValueError.
+    """
 
     title: str
     write: Callable[[Any, Kind, Path], None]

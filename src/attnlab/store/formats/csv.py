@@ -1,4 +1,6 @@
-"""A plain table with a header line, which pandas, R, Julia and spreadsheets read. Numbers are written with all their digits."""
+"""A plain table with a header line, which pandas, R, Julia and spreadsheets read. Numbers are
+written with all their digits.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,16 @@ def write(thing: Any, kind: Kind, path: Path) -> None:
         raise ValueError(f"{path}: there is no table of {kind.title}. Save it as a .nc file.")
     columns = {name: np.asarray(values) for name, values in kind.tabulate(thing).items()}
     if not columns:
-        raise ValueError(f"{path}: this result is empty, and a table needs columns. Save it as a .nc file.")
+        raise ValueError(
+            f"{path}: this result is empty, and a table needs columns. Save it as a .nc file."
+        )
     rows = len(next(iter(columns.values())))
     if rows * len(columns) > MOST_CELLS:
-        raise ValueError(f"{path}: a table of {rows} rows and {len(columns)} columns is too large for text, which may have "
-                         f"{MOST_CELLS} cells. Save it as a .nc or .npz file, or keep fewer times.")
+        raise ValueError(
+            f"{path}: a table of {rows} rows and {len(columns)} columns is too large for text,"
+            f" which may have {MOST_CELLS} cells. Save it as a .nc or .npz file, or keep fewer"
+            " times."
+        )
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -40,7 +47,9 @@ def write(thing: Any, kind: Kind, path: Path) -> None:
 
 
 def _cells(values: np.ndarray) -> list[Any]:
-    """Cells as text: a float by its shortest digits that give the same double, NaN and Inf as R and pandas know them."""
+    """Cells as text: a float by its shortest digits that give the same double, NaN and Inf as R and
+    pandas know them.
+    """
     if values.dtype.kind != "f":
         return values.tolist()
     named = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}

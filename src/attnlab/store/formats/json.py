@@ -1,4 +1,6 @@
-"""A result as JSON, for results that are mostly words and a few numbers. What JSON has no word for, such as NaN, is null."""
+"""A result as JSON, for results that are mostly words and a few numbers. What JSON has no word for,
+such as NaN, is null.
+"""
 
 from __future__ import annotations
 

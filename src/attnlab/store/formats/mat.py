@@ -25,13 +25,17 @@ def write(thing: Any, kind: Kind, path: Path) -> None:
     from scipy.io import savemat
 
     labelled = kind.label(thing)
-    values: dict[str, Any] = {name: variable.values for name, variable in labelled.variables.items()}
+    values: dict[str, Any] = {
+        name: variable.values for name, variable in labelled.variables.items()
+    }
     values |= {name: str(value) for name, value in labelled.words.items() if name not in values}
     content: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, np.ndarray) and value.nbytes > MOST_BYTES:
-            raise ValueError(f"{path}: {name} has {value.nbytes / 1e9:.3g} GB, and an array in a .mat file may have 2 GB. "
-                             "Save it as a .nc file: MATLAB reads it with ncread.")
+            raise ValueError(
+                f"{path}: {name} has {value.nbytes / 1e9:.3g} GB, and an array in a .mat file may"
+                " have 2 GB. Save it as a .nc file: MATLAB reads it with ncread."
+            )
         content[_matlab_name(name, content)] = _matlab_value(value)
     image: Any = io.BytesIO()
     savemat(image, content, oned_as="column")

@@ -1,4 +1,6 @@
-"""Named NumPy arrays: numpy.load(path, allow_pickle=False). The words, such as the Spec, are arrays of one text each."""
+"""Named NumPy arrays: numpy.load(path, allow_pickle=False). The words, such as the Spec, are arrays
+of one text each.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ def write(thing: Any, kind: Kind, path: Path) -> None:
     """Write the labelled arrays of a result."""
     labelled = kind.label(thing)
     arrays = {name: variable.values for name, variable in labelled.variables.items()}
-    arrays |= {name: np.array(str(value)) for name, value in labelled.words.items() if name not in arrays}
+    arrays |= {
+        name: np.array(str(value)) for name, value in labelled.words.items() if name not in arrays
+    }
     plain: dict[str, Any] = {}
     for name, array in arrays.items():
-        plain[name] = array.astype(str) if array.dtype == object else array             # NumPy would pickle objects
+        plain[name] = (
+            array.astype(str) if array.dtype == object else array
+        )  # NumPy would pickle objects
     image = io.BytesIO()
     np.savez(image, **plain)
     write_bytes(path, image.getbuffer())

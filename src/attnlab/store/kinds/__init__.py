@@ -1,1 +1,3 @@
-"""The kinds of results that can be stored, one file each. `attnlab.store.packing.Kind` says what a file must register."""
+"""The kinds of results that can be stored, one file each. `attnlab.store.packing.Kind` says what a
+file must register.
+"""

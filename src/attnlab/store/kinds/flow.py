@@ -1,4 +1,6 @@
-"""A Flow of a trained head: its run, its numbers over time, its limit and its verdicts. Each is stored as its own kind."""
+"""A Flow of a trained head: its run, its numbers over time, its limit and its verdicts. Each is
+stored as its own kind.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ import numpy as np
 
 from attnlab.models.studies.head_numbers import HeadNumbers
 from attnlab.netcdf import Variable
-from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, add_prefix, is_instance, kinds, without_prefix
+from attnlab.store.packing import (
+    Arrays,
+    Kind,
+    Labelled,
+    Packed,
+    Words,
+    add_prefix,
+    is_instance,
+    kinds,
+    without_prefix,
+)
 from attnlab.store.trees import decode, encode
 
 if TYPE_CHECKING:
@@ -43,11 +55,17 @@ def unpack(arrays: Arrays, words: Words) -> Flow:
     from attnlab.models.studies.spectra_table import MeasuredHead
 
     content = json.loads(words["content"])
-    parts: dict[str, Any] = {name: kinds[kind].unpack(without_prefix(arrays, f"{name}__"), content["parts"][name])
-                             for name, kind in PARTS.items() if name in content["parts"]}
+    parts: dict[str, Any] = {
+        name: kinds[kind].unpack(without_prefix(arrays, f"{name}__"), content["parts"][name])
+        for name, kind in PARTS.items()
+        if name in content["parts"]
+    }
     rest = decode(content["rest"], arrays)
-    if set(rest) != set(REST) or not isinstance(rest["words"],
-                                                tuple) or not all(isinstance(one, MeasuredHead) for one in rest["heads"]):
+    if (
+        set(rest) != set(REST)
+        or not isinstance(rest["words"], tuple)
+        or not all(isinstance(one, MeasuredHead) for one in rest["heads"])
+    ):
         raise ValueError("A flow must have words, and heads with their numbers.")
     return Flow(**parts, **rest)
 
@@ -62,16 +80,40 @@ def _samples() -> Mapping[str, Any]:
     from attnlab.models.studies.spectra_table import MeasuredHead
 
     run = kinds["trajectory"].samples()["one"]
-    types: dict[str, Any] = {"complex": 1 + 2j, "float": 0.25, "int": 3, "np.ndarray": np.array([1 + 2j, 1 - 2j])}
+    types: dict[str, Any] = {
+        "complex": 1 + 2j,
+        "float": 0.25,
+        "int": 3,
+        "np.ndarray": np.array([1 + 2j, 1 - 2j]),
+    }
     numbers = HeadNumbers(**{field.name: types[str(field.type)] for field in fields(HeadNumbers)})
-    data, verdicts = kinds["dataset"].samples()["sentence"], tuple(kinds["verdict"].samples().values())
-    whole = Flow(run, data, ("a", "cat"), limit=kinds["limit"].samples()["exact"], verdicts=verdicts,
-                 heads=(MeasuredHead(0, 1, run.dynamics.weights, numbers),))
-    return {"whole": whole, "without a limit": Flow(run, data, ("a",), no_limit="Several heads.", no_check="not asked for")}
+    data, verdicts = (
+        kinds["dataset"].samples()["sentence"],
+        tuple(kinds["verdict"].samples().values()),
+    )
+    whole = Flow(
+        run,
+        data,
+        ("a", "cat"),
+        limit=kinds["limit"].samples()["exact"],
+        verdicts=verdicts,
+        heads=(MeasuredHead(0, 1, run.dynamics.weights, numbers),),
+    )
+    return {
+        "whole": whole,
+        "without a limit": Flow(
+            run, data, ("a",), no_limit="Several heads.", no_check="not asked for"
+        ),
+    }
 
 
-kinds.register("flow")(Kind(
-    title="a Flow", is_one=lambda thing: is_instance(thing, "attnlab.models.studies.flows",
-                                                     "Flow"), pack=pack, unpack=unpack, label=label,
-    samples=_samples,
-))
+kinds.register("flow")(
+    Kind(
+        title="a Flow",
+        is_one=lambda thing: is_instance(thing, "attnlab.models.studies.flows", "Flow"),
+        pack=pack,
+        unpack=unpack,
+        label=label,
+        samples=_samples,
+    )
+)

@@ -1,4 +1,6 @@
-"""A list (or tuple) of results of one kind, such as the Limits of a batch, and lists of such lists."""
+"""A list (or tuple) of results of one kind, such as the Limits of a batch, and lists of such
+lists.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,26 @@ import numpy as np
 
 from attnlab.batches import Limits
 from attnlab.store.bundles import bundle, split
-from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, kind_of, kinds, name_of_kind
+from attnlab.store.packing import (
+    Arrays,
+    Kind,
+    Labelled,
+    Packed,
+    Words,
+    kind_of,
+    kinds,
+    name_of_kind,
+)
 from attnlab.types import Limit
 from attnlab.verdicts import BatchVerdicts, Verdict, Verdicts
 
-TYPES: dict[str, type] = {"list": list, "tuple": tuple, "Limits": Limits, "Verdicts": Verdicts, "BatchVerdicts": BatchVerdicts}
+TYPES: dict[str, type] = {
+    "list": list,
+    "tuple": tuple,
+    "Limits": Limits,
+    "Verdicts": Verdicts,
+    "BatchVerdicts": BatchVerdicts,
+}
 ENTRIES: dict[str, type] = {"Limits": Limit, "Verdicts": Verdict, "BatchVerdicts": Verdicts}
 """What the entries of a list that has a summary must be."""
 
@@ -34,7 +51,12 @@ def pack(results: Sequence[Any]) -> Packed:
     common = frozenset().union(*(one.common for one in packed))
     variables, layout = bundle([one.variables for one in packed], _axis(results), common)
     kind = next(word for word, made in TYPES.items() if type(results) is made)
-    content = {"type": kind, "of": name, "layout": layout, "words": [dict(one.words) for one in packed]}
+    content = {
+        "type": kind,
+        "of": name,
+        "layout": layout,
+        "words": [dict(one.words) for one in packed],
+    }
     return Packed(variables, {"content": json.dumps(content)}, common)
 
 
@@ -43,11 +65,19 @@ def unpack(arrays: Arrays, words: Words) -> Any:
     content = json.loads(words["content"])
     members, said = split(arrays, content["layout"]), content["words"]
     if len(said) != len(members):
-        raise ValueError(f"A list of {len(members)} members must have words for each, got {len(said)}.")
+        raise ValueError(
+            f"A list of {len(members)} members must have words for each, got {len(said)}."
+        )
     kind = kinds[content["of"]] if members else None
-    found = [kind.unpack(member, one) for member, one in zip(members, said, strict=True)] if kind is not None else []
+    found = (
+        [kind.unpack(member, one) for member, one in zip(members, said, strict=True)]
+        if kind is not None
+        else []
+    )
     if not all(isinstance(one, ENTRIES.get(content["type"], object)) for one in found):
-        raise ValueError(f"The entries of {content['type']} must be {ENTRIES[content['type']].__name__}.")
+        raise ValueError(
+            f"The entries of {content['type']} must be {ENTRIES[content['type']].__name__}."
+        )
     return TYPES[content["type"]](found)
 
 
@@ -56,9 +86,14 @@ def label(results: Sequence[Any]) -> Labelled:
     labelled = [kinds[kind_of(one)].label(one) for one in results]
     names = frozenset(name for one in labelled for name in one.coordinates)
     variables, _ = bundle([one.variables for one in labelled], _axis(results), names)
-    same = {name: value for name, value in (labelled[0].words.items() if labelled else ())
-            if all(one.words.get(name) == value for one in labelled)}
-    coordinates = tuple(name for name in sorted(names) if name in variables and variables[name].axes == (name,))
+    same = {
+        name: value
+        for name, value in (labelled[0].words.items() if labelled else ())
+        if all(one.words.get(name) == value for one in labelled)
+    }
+    coordinates = tuple(
+        name for name in sorted(names) if name in variables and variables[name].axes == (name,)
+    )
     return Labelled(variables, same, coordinates)
 
 
@@ -80,11 +115,20 @@ def tabulate(results: Sequence[Any]) -> dict[str, np.ndarray]:
         raise ValueError(f"There is no table of {kind.title}. Save it as a .nc file.")
     tables = [kind.tabulate(one) for one in results]
     if any(list(table) != list(tables[0]) for table in tables):
-        raise ValueError("These results have different columns: save each as a .csv file of its own, or all as a .nc file.")
+        raise ValueError(
+            "These results have different columns: save each as a .csv file of its own, or all as a"
+            " .nc file."
+        )
     lengths = [len(next(iter(table.values()), ())) for table in tables]
-    axis = _axis(results)                       # "verdict" and the like: the rows say themselves what they are about
-    columns = {axis: np.repeat(np.arange(len(tables)), lengths)} if max(lengths) > 1 or axis.startswith("member") else {}
-    return columns | {name: np.concatenate([np.atleast_1d(table[name]) for table in tables]) for name in tables[0]}
+    axis = _axis(results)  # "verdict" and the like: the rows say themselves what they are about
+    columns = (
+        {axis: np.repeat(np.arange(len(tables)), lengths)}
+        if max(lengths) > 1 or axis.startswith("member")
+        else {}
+    )
+    return columns | {
+        name: np.concatenate([np.atleast_1d(table[name]) for table in tables]) for name in tables[0]
+    }
 
 
 def record(results: Sequence[Any]) -> list[Any]:
@@ -99,7 +143,9 @@ def record(results: Sequence[Any]) -> list[Any]:
 
 
 def _axis(results: Sequence[Any]) -> str:
-    """The axis of the members; a list of lists is a batch, and what is deeper gets an axis of its own."""
+    """The axis of the members; a list of lists is a batch, and what is deeper gets an axis of its
+    own.
+    """
     if not _is_nested(results):
         return kinds[kind_of(results[0])].axis if results else "member"
     inner = _axis(next((one for one in results if one), results[0]))
@@ -113,13 +159,29 @@ def _is_nested(results: Sequence[Any]) -> bool:
 def _samples() -> Mapping[str, Any]:
     """A list of lists of everything, a list and a tuple, and nothing."""
     things = {name: list(kinds[name].samples().values()) for name in kinds if name != "list"}
-    found: dict[str, Any] = {f"of lists of {name}": [some, some[::-1]] for name, some in things.items()}
+    found: dict[str, Any] = {
+        f"of lists of {name}": [some, some[::-1]] for name, some in things.items()
+    }
     verdicts = Verdicts(things["verdict"])
-    return found | {"of limits": Limits(things["limit"]), "tuple": tuple(things["verdict"]), "empty": [], "of verdicts": verdicts,
-                    "of verdicts of a batch": BatchVerdicts([verdicts, Verdicts(verdicts[:1])])}
+    return found | {
+        "of limits": Limits(things["limit"]),
+        "tuple": tuple(things["verdict"]),
+        "empty": [],
+        "of verdicts": verdicts,
+        "of verdicts of a batch": BatchVerdicts([verdicts, Verdicts(verdicts[:1])]),
+    }
 
 
-kinds.register("list")(Kind(
-    title="a list of results of one kind", is_one=is_one, pack=pack, unpack=unpack, label=label, samples=_samples,
-    tabulate=tabulate, record=record, views=view,
-))
+kinds.register("list")(
+    Kind(
+        title="a list of results of one kind",
+        is_one=is_one,
+        pack=pack,
+        unpack=unpack,
+        label=label,
+        samples=_samples,
+        tabulate=tabulate,
+        record=record,
+        views=view,
+    )
+)

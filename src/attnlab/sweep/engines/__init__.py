@@ -1,4 +1,5 @@
-"""Engines compute the tasks of a sweep: `here.py` in this process, `processes.py` in local workers, `cluster.py` with Dask.
+"""Engines compute the tasks of a sweep: `here.py` in this process, `processes.py` in local workers,
+`cluster.py` with Dask.
 
 An engine is a context. The runner keeps `width` tasks submitted and uses only this interface:
 
@@ -25,7 +26,8 @@ from attnlab.sweep.rows import Row
 class Task:
     """Cells that one worker computes together: (digest, cell).
 
-    is_timed: compute them one after another, to time each cell. tries: how many workers ended during this task.
+    is_timed: compute them one after another, to time each cell. tries: how many workers ended
+    during this task.
     """
 
     cells: tuple[tuple[str, Cell], ...]

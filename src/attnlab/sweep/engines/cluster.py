@@ -1,9 +1,11 @@
-"""The tasks of a sweep on a cluster of Dask: a scheduler at an address, local processes under one, or the user's own client.
+"""The tasks of a sweep on a cluster of Dask: a scheduler at an address, local processes under one,
+or the user's own client.
 
     with Cluster("tcp://10.0.0.5:8786", head) as engine: ...        # also "local", or a dask.distributed.Client
 
-Only texts are sent: the task and the shared data as JSON, and rows as JSON. Dask pickles them and the name of a function of
-attnlab. No worker reads or writes a file of the sweep. If a worker is lost, the scheduler gives its task to another one.
+Only texts are sent: the task and the shared data as JSON, and rows as JSON. Dask pickles them and
+the name of a function of attnlab. No worker reads or writes a file of the sweep. If a worker is
+lost, the scheduler gives its task to another one.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class ClusterProblem(ValueError):
 class Cluster:
     """An engine whose workers are those of a Dask scheduler.
 
-    scheduler: an address, "local", or a dask.distributed.Client, which stays open. head: what all tasks share, as JSON holds it.
+    scheduler: an address, "local", or a dask.distributed.Client, which stays open. head: what all
+    tasks share, as JSON holds it.
     """
 
     def __init__(self, scheduler: Any, head: Mapping[str, Any]):
@@ -53,7 +56,7 @@ class Cluster:
         self._head = json.dumps(head, allow_nan=False)
         self._client: Any = None
         self._ours: contextlib.ExitStack = contextlib.ExitStack()
-        self._tasks: dict[Any, Task] = {}                               # future: task
+        self._tasks: dict[Any, Task] = {}  # future: task
         self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._workers, self._looked, self._heard = 1, 0.0, 0.0
 
@@ -67,7 +70,7 @@ class Cluster:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        with contextlib.suppress(Exception):                            # a scheduler that is gone has nothing to cancel
+        with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to cancel
             self._client.cancel(list(self._tasks), force=True)
         self._tasks.clear()
         self._ours.close()
@@ -89,8 +92,14 @@ class Cluster:
 
     def submit(self, task: Task) -> None:
         """Take a task."""
-        future = self._client.submit(compute_text, self._head, json.dumps(task.to_json(), allow_nan=False), __version__,
-                                     key=f"attnlab-{uuid.uuid4().hex}", pure=False)
+        future = self._client.submit(
+            compute_text,
+            self._head,
+            json.dumps(task.to_json(), allow_nan=False),
+            __version__,
+            key=f"attnlab-{uuid.uuid4().hex}",
+            pure=False,
+        )
         self._tasks[future] = task
         future.add_done_callback(self._finished.put)
 
@@ -105,7 +114,7 @@ class Cluster:
                 continue
             self._heard = time.monotonic()
             task = self._tasks.pop(future, None)
-            if task is not None:                                        # else it was cancelled before
+            if task is not None:  # else it was cancelled before
                 yield task, self._outcome(future)
 
     def _outcome(self, future: Any) -> list[Row] | WorkerLost:
@@ -117,14 +126,21 @@ class Cluster:
         try:
             answer = json.loads(future.result(timeout=CONNECT_SECONDS))
         except KilledWorker as problem:
-            return WorkerLost(f"The workers of the cluster ended with it: {' '.join(str(problem).split())[:200]}")
+            return WorkerLost(
+                f"The workers of the cluster ended with it: {' '.join(str(problem).split())[:200]}"
+            )
         except ImportError as problem:
-            raise ClusterProblem(f"A worker of {self._place()} cannot import attnlab as it is here, version {__version__} "
-                                 f"({problem}). The workers have {self._installed()}. Install attnlab {__version__} "
-                                 "there.") from None
+            raise ClusterProblem(
+                f"A worker of {self._place()} cannot import attnlab as it is here, version"
+                f" {__version__} ({problem}). The workers have {self._installed()}. Install attnlab"
+                f" {__version__} there."
+            ) from None
         if "version" in answer:
-            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, but this is attnlab "
-                                 f"{__version__}. Install the same version on both: rows must not depend on the worker.")
+            raise ClusterProblem(
+                f"The worker {answer['worker']} has attnlab {answer['version']}, but this is"
+                f" attnlab {__version__}. Install the same version on both: rows must not depend on"
+                " the worker."
+            )
         if "problem" in answer:
             raise ClusterProblem(answer["problem"])
         return [Row.from_json(row) for row in answer["rows"]]
@@ -138,8 +154,10 @@ class Cluster:
             raise ClusterProblem(self._gone())
 
     def _gone(self) -> str:
-        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept. "
-                "Start the sweep again to compute the others.")
+        return (
+            f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that"
+            " had arrived are kept. Start the sweep again to compute the others."
+        )
 
     def _place(self) -> str:
         if isinstance(self.scheduler, str):
@@ -150,13 +168,19 @@ class Cluster:
         """Describe the versions of attnlab on the workers."""
         try:
             found = self._client.get_versions(packages=["attnlab"])["workers"].values()
-        except Exception:                                               # only for the words of a message
+        except Exception:  # only for the words of a message
             return "an unknown version"
-        return ", ".join(sorted({str(one["packages"].get("attnlab") or "no attnlab") for one in found})) or "no version at all"
+        return (
+            ", ".join(
+                sorted({str(one["packages"].get("attnlab") or "no attnlab") for one in found})
+            )
+            or "no version at all"
+        )
 
 
 def compute_text(head: str, task: str, version: str) -> str:
-    """Compute the rows of a task on a worker of the cluster, as JSON; or return its version if it differs.
+    """Compute the rows of a task on a worker of the cluster, as JSON; or return its version if it
+    differs.
 
     One task at a time in each process: the compiled code uses the cores of the machine itself.
     """
@@ -181,7 +205,9 @@ def _read_head(head: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _problem_with(head: str) -> str:
-    """Return why this process cannot compute the cells of a head, or an empty text. Runs the user's files first."""
+    """Return why this process cannot compute the cells of a head, or an empty text. Runs the user's
+    files first.
+    """
     from attnlab.imports import UserFile, run_once
     from attnlab.sweep.compute import check_worker
 
@@ -200,12 +226,16 @@ def _worker_name() -> str:
 
 
 def import_dask() -> Any:
-    """Return the package `distributed`, or raise MissingLibrary with the command that installs it."""
+    """Return the package `distributed`, or raise MissingLibrary with the command that installs
+    it.
+    """
     try:
         import distributed
     except ImportError as problem:
-        raise MissingLibrary("A cluster needs Dask, which is not installed: pip install 'attnlab[sweep]'. A sweep without "
-                             "--scheduler needs no Dask.") from problem
+        raise MissingLibrary(
+            "A cluster needs Dask, which is not installed: pip install 'attnlab[sweep]'. A sweep"
+            " without --scheduler needs no Dask."
+        ) from problem
     return distributed
 
 
@@ -213,9 +243,14 @@ def check_client(client: Any) -> Any:
     """Return the client. Raise TypeError unless it is an open dask.distributed.Client."""
     Client = import_dask().Client
     if not isinstance(client, Client) or getattr(client, "asynchronous", False):
-        raise TypeError(f"client must be a dask.distributed.Client (not an asynchronous one), got {type(client).__name__}.")
+        raise TypeError(
+            "client must be a dask.distributed.Client (not an asynchronous one), got"
+            f" {type(client).__name__}."
+        )
     if client.status != "running":
-        raise ClusterProblem(f"The client is {client.status}, not connected to a scheduler. Make a new one.")
+        raise ClusterProblem(
+            f"The client is {client.status}, not connected to a scheduler. Make a new one."
+        )
     return client
 
 
@@ -223,13 +258,19 @@ def check_address(address: str) -> None:
     """Refuse a text that cannot be the address of a scheduler."""
     scheme, mark, place = address.partition("://")
     host, colon, port = place.rpartition(":")
-    if address != LOCAL and not (mark and scheme in ("tcp", "tls", "ucx", "ws", "wss") and host and colon and port.isdigit()):
-        raise ClusterProblem("--scheduler must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786, or the word "
-                             f"local; got {address!r}.")
+    if address != LOCAL and not (
+        mark and scheme in ("tcp", "tls", "ucx", "ws", "wss") and host and colon and port.isdigit()
+    ):
+        raise ClusterProblem(
+            "--scheduler must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786, or"
+            f" the word local; got {address!r}."
+        )
 
 
 def _connect(address: str, stack: contextlib.ExitStack) -> Any:
-    """Return a client of the scheduler at an address, or of a cluster of local processes that ends with the stack."""
+    """Return a client of the scheduler at an address, or of a cluster of local processes that ends
+    with the stack.
+    """
     distributed = import_dask()
     check_address(address)
     if address == LOCAL:
@@ -242,7 +283,8 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
         except Exception as problem:
             found.put(problem)
 
-    # in a separate thread: if another program listens and never answers, Dask waits forever, in spite of the timeout
+    # in a separate thread: if another program listens and never answers, Dask waits forever, in
+    # spite of the timeout
     with _quiet():
         threading.Thread(target=connect, daemon=True).start()
         try:
@@ -251,18 +293,32 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
             client = TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")
     if not isinstance(client, Exception):
         return client
-    raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask scheduler`, or check "
-                         "the address and the firewall.")
+    raise ClusterProblem(
+        f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask"
+        " scheduler`, or check the address and the firewall."
+    )
 
 
 def _local_cluster() -> Any:
-    """A scheduler and one worker process per core, all bound to this machine, without a dashboard."""
+    """A scheduler and one worker process per core, all bound to this machine, without a
+    dashboard.
+    """
     from distributed import LocalCluster
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return LocalCluster(n_workers=cores, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                        worker_dashboard_address=None, silence_logs=50,
-                        scheduler_kwargs={"dashboard": False}, memory_limit=None)
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return LocalCluster(
+        n_workers=cores,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address=None,
+        silence_logs=50,
+        scheduler_kwargs={"dashboard": False},
+        memory_limit=None,
+    )
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """An engine of local worker processes, which exchange JSON over pipes.
 
-It uses processes, not threads: resolving Specs and evaluating observables is Python code, which threads would run one after
-another. Each worker uses one thread for compiled code, so the workers together use all cores. They are separate sessions, so
-Ctrl-C reaches only this process. They end when their standard input closes, which happens whenever this process ends.
+It uses processes, not threads: resolving Specs and evaluating observables is Python code, which
+threads would run one after another. Each worker uses one thread for compiled code, so the workers
+together use all cores. They are separate sessions, so Ctrl-C reaches only this process. They end
+when their standard input closes, which happens whenever this process ends.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ from attnlab.sweep.engines import News, Task, WorkerLost
 from attnlab.sweep.rows import Row
 
 DEPTH = 2
-"""Tasks per worker: one that it computes and one that waits, so that the worker never waits for this process."""
+"""Tasks per worker: one that it computes and one that waits, so that the worker never waits for
+this process.
+"""
 
 MOST_STARTS = 5
-"""If so many workers end one after another before one is ready, something is wrong with all of them."""
+"""If so many workers end one after another before one is ready, something is wrong with all of
+them.
+"""
 
 KEPT_LINES = 20
 """Lines of a worker's standard error that are kept for the message when it ends."""
@@ -42,7 +47,9 @@ class WorkerFailed(OSError):
 
 
 class Processes:
-    """Local workers. head: the result of `Sweep.head`, with the "first" cell. threads: the number per worker."""
+    """Local workers. head: the result of `Sweep.head`, with the "first" cell. threads: the number
+    per worker.
+    """
 
     def __init__(self, head: Mapping[str, Any], workers: int, threads: int = 1):
         self.workers, self.width = workers, DEPTH * workers
@@ -105,7 +112,9 @@ class Processes:
             worker.send(json.dumps(worker.tasks[-1].to_json(), allow_nan=False).encode() + b"\n")
 
     def _replace(self, worker: _Worker) -> Iterator[News]:
-        """Start another worker for one that has ended, and yield its lost task. Tasks that it had not begun are kept."""
+        """Start another worker for one that has ended, and yield its lost task. Tasks that it had
+        not begun are kept.
+        """
         reason = worker.end()
         self._alive.remove(worker)
         if not worker.is_ready:
@@ -129,8 +138,14 @@ class _Worker:
         self._said: deque[bytes] = deque(maxlen=KEPT_LINES)
         # -P: files in the user's folder must not hide modules of Python
         command = [sys.executable, "-P", "-m", "attnlab.sweep.worker"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         env=_environment(threads), start_new_session=True)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(threads),
+            start_new_session=True,
+        )
         self._errors = threading.Thread(target=self._keep_errors, daemon=True)
         self._errors.start()
         threading.Thread(target=self._listen, args=(news,), daemon=True).start()
@@ -161,10 +176,10 @@ class _Worker:
 
     def _listen(self, news: queue.SimpleQueue[tuple[_Worker, Any]]) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(OSError, ValueError):          # also half a line from a killed worker
+        with contextlib.suppress(OSError, ValueError):  # also half a line from a killed worker
             for line in self._process.stdout:
                 news.put((self, json.loads(line)))
-        self._process.wait()                                    # so that its own exit code is known, not that of our kill
+        self._process.wait()  # so that its own exit code is known, not that of our kill
         news.put((self, None))
 
     def _keep_errors(self) -> None:
@@ -187,4 +202,8 @@ def _environment(threads: int) -> dict[str, str]:
     """Return the environment of a worker: this attnlab, and the number of threads."""
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     places = [str(Path(attnlab.__path__[0]).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, **dict.fromkeys(names, str(threads)), "PYTHONPATH": os.pathsep.join(places)}
+    return {
+        **os.environ,
+        **dict.fromkeys(names, str(threads)),
+        "PYTHONPATH": os.pathsep.join(places),
+    }

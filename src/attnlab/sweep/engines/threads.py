@@ -1,4 +1,6 @@
-"""An engine that computes in threads of this process, for work in NumPy, which lets other threads run."""
+"""An engine that computes in threads of this process, for work in NumPy, which lets other threads
+run.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Threads:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        self._stop.set()                                    # runs of the engine end at their next step
+        self._stop.set()  # runs of the engine end at their next step
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def submit(self, task: Task) -> None:
@@ -47,5 +49,7 @@ class Threads:
                 yield self._tasks.pop(future), future.result()
 
     def _work(self, task: Task) -> list[Row]:
-        with track(Progress(cancel=self._stop)):            # what is called here without a progress of its own stops with it
+        with track(
+            Progress(cancel=self._stop)
+        ):  # what is called here without a progress of its own stops with it
             return self._compute(task)

@@ -30,36 +30,52 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
 
 def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str, Any]]:
     """The statement for these tokens."""
-    return "The distance of every two tokens x_i, x_j never decreases; in particular tokens never collide.", {}
+    return (
+        (
+            "The distance of every two tokens x_i, x_j never decreases; in particular tokens never"
+            " collide."
+        ),
+        {},
+    )
 
 
 def measure(evidence: Evidence) -> Measured:
-    """The largest decrease of a distance between saved times, relative to the largest distance then."""
+    """The largest decrease of a distance between saved times, relative to the largest distance
+    then.
+    """
     states, log_scale = evidence.run.scaled_x()
     scale = np.exp(log_scale - log_scale.max())[:, None, None]
-    distances = pairwise_distances(states) * scale                                   # (T, n, n), in units of the last size
-    size = np.abs(states).max(axis=(1, 2)) * scale[:, 0, 0]                          # (T,)
+    distances = pairwise_distances(states) * scale  # (T, n, n), in units of the last size
+    size = np.abs(states).max(axis=(1, 2)) * scale[:, 0, 0]  # (T,)
     if len(size) < 2:
         return all_times(evidence, 0.0, resolution=1e-3, error=0.0, what="Distances of all pairs")
-    decrease = -np.diff(distances, axis=0).min(axis=(1, 2))                          # (T - 1,)
+    decrease = -np.diff(distances, axis=0).min(axis=(1, 2))  # (T - 1,)
     widest = distances.max(axis=(1, 2))
     return each_time(
-        evidence, decrease, (4.0 * evidence.error + 1e-13) * np.maximum(size[1:], size[:-1]), np.maximum(widest[1:], widest[:-1]),
+        evidence,
+        decrease,
+        (4.0 * evidence.error + 1e-13) * np.maximum(size[1:], size[:-1]),
+        np.maximum(widest[1:], widest[:-1]),
         what="The largest decrease of a distance, relative to the largest distance then",
     )
 
 
-theorems.register("distances_grow")(Theorem(
-    name="distances_grow",
-    kind="theorem",
-    statement="For Q = K = V = I, t -> |x_i(t) - x_j(t)| is non-decreasing for every pair of tokens, in every dimension.",
-    cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465v6, section 7",
-    hypotheses=hypotheses,
-    predict=predict,
-    measure=measure,
-    holds=lambda: specimen(np.eye(2), t_end=4.0),
-    breaks=lambda: specimen(np.diag([1.0, 0.5]), t_end=4.0),
-    short=lambda: specimen(np.eye(2), t_end=4.0, stepper="euler", dt=0.5, frame="x"),
-    spoil=backward,
-    nonsense=random_tokens,
-))
+theorems.register("distances_grow")(
+    Theorem(
+        name="distances_grow",
+        kind="theorem",
+        statement=(
+            "For Q = K = V = I, t -> |x_i(t) - x_j(t)| is non-decreasing for every pair of tokens,"
+            " in every dimension."
+        ),
+        cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465v6, section 7",
+        hypotheses=hypotheses,
+        predict=predict,
+        measure=measure,
+        holds=lambda: specimen(np.eye(2), t_end=4.0),
+        breaks=lambda: specimen(np.diag([1.0, 0.5]), t_end=4.0),
+        short=lambda: specimen(np.eye(2), t_end=4.0, stepper="euler", dt=0.5, frame="x"),
+        spoil=backward,
+        nonsense=random_tokens,
+    )
+)

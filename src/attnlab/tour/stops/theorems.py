@@ -29,12 +29,13 @@ BUDGET = 60.0
 
 FRAMES, FRAMES_A_SECOND, MOVIE_DPI = 60, 15, 110
 OPENING = (
-    "Each picture below is computed on your machine. A second, finer run measures the error of each run. A theorem says what "
-    "must happen; attnlab checks it and gives a verdict. SUPPORTED: the numbers do what the theorem says. CONTRADICTED: they "
-    "do not, so the data or the program are wrong. UNDECIDED: this run is too short or too coarse to decide. A limit is "
-    "called certified if it is proved, not read off a picture: after the stated time nothing can change, given the computed "
-    "state and its estimated error. The limit of twenty tokens in the plane is proved: its error is enclosed, with every "
-    "rounding since the first tokens."
+    "Each picture below is computed on your machine. A second, finer run measures the error of each"
+    " run. A theorem says what must happen; attnlab checks it and gives a verdict. SUPPORTED: the"
+    " numbers do what the theorem says. CONTRADICTED: they do not, so the data or the program are"
+    " wrong. UNDECIDED: this run is too short or too coarse to decide. A limit is called certified"
+    " if it is proved, not read off a picture: after the stated time nothing can change, given the"
+    " computed state and its estimated error. The limit of twenty tokens in the plane is proved:"
+    " its error is enclosed, with every rounding since the first tokens."
 )
 
 
@@ -58,33 +59,78 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     run = run_spec(shown.spec, progress=context.progress.part(0.0, 0.3), throw=False)
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
-    said, limit = judge(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
+    said, limit = (
+        judge(run, shown.theorem, context.progress.part(0.3, 0.6))
+        if run.status is Status.OK
+        else (None, None)
+    )
     if shown.is_proved and limit is not None and limit.certified:
         limit = prove(limit, 0.0, time.monotonic() + BUDGET, context.progress.part(0.6, 0.7))
     beside: list[Picture] = []
-    times = shown.times if run.status is Status.OK else None            # for a failed run, the times that it has
-    live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
-    picture = context.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
+    times = (
+        shown.times if run.status is Status.OK else None
+    )  # for a failed run, the times that it has
+    live = (
+        run_payload(run, limit, name=shown.title, watch=shown.says)
+        if run.status is Status.OK
+        else None
+    )
+    picture = context.draw(
+        shown.name,
+        plot(run, kind=shown.kind, times=times),
+        f"{shown.title}: {shown.shows}",
+        live=live,
+    )
     pictures = [picture]
     if shown.is_limit_shown and limit is not None and limit.certified:
         beside = [dataclasses.replace(picture, live=None)]
-        pictures = [context.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
-                              live=live)]
+        pictures = [
+            context.draw(
+                f"{shown.name}_limit",
+                plot(limit),
+                f"{shown.title}: start and certified end",
+                is_narrow=True,
+                live=live,
+            )
+        ]
     if limit is not None and limit.grade == "proved":
-        pictures.append(context.draw(f"{shown.name}_proved", plot(limit), f"{shown.title}: start and proved end",
-                                     is_narrow=True))
+        pictures.append(
+            context.draw(
+                f"{shown.name}_proved",
+                plot(limit),
+                f"{shown.title}: start and proved end",
+                is_narrow=True,
+            )
+        )
     if shown.has_movie:
         gif, other = film(run, shown, context.progress.part(0.7, 1.0))
         pictures.append(gif)
         beside.append(other)
     row = Row(
-        "theorems", shown.name, shown.shows, said.outcome.name if said else "UNDECIDED", shown.says,
+        "theorems",
+        shown.name,
+        shown.shows,
+        said.outcome.name if said else "UNDECIDED",
+        shown.says,
         (said.unmet or said.evidence) if said else run.status.value,
-        limit.count if limit is not None and limit.count is not None else "undecided", limit.t if limit is not None else None,
-        number(run.error), run.n, run.d, float(run.solve.t_end), float(run.stats.get("reached", run.times[-1])), run.status.name,
-        time.perf_counter() - begun, run.status is Status.OK and (said is None or said.outcome is not Outcome.CONTRADICTED))
-    parts = [Card(shown.title, row, facts(row, said, limit)), *pictures[:1], Text(shown.see, "What you see."), *pictures[1:],
-             Text(shown.why, "Why it matters.")]
+        limit.count if limit is not None and limit.count is not None else "undecided",
+        limit.t if limit is not None else None,
+        number(run.error),
+        run.n,
+        run.d,
+        float(run.solve.t_end),
+        float(run.stats.get("reached", run.times[-1])),
+        run.status.name,
+        time.perf_counter() - begun,
+        run.status is Status.OK and (said is None or said.outcome is not Outcome.CONTRADICTED),
+    )
+    parts = [
+        Card(shown.title, row, facts(row, said, limit)),
+        *pictures[:1],
+        Text(shown.see, "What you see."),
+        *pictures[1:],
+        Text(shown.why, "Why it matters."),
+    ]
     return parts, row, beside
 
 
@@ -102,16 +148,26 @@ def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
         found["Why not decided" if said.outcome is Outcome.UNDECIDED else "But"] = f"{said.unmet}."
     if said is None:
         found["The run failed"] = row.found
-    if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows (see the reason)
+    if (
+        limit is not None and limit.count is not None
+    ):  # None: undecided, or nothing grows (see the reason)
         limits = "limit" if limit.count == 1 else "limits"
         if limit.grade == "proved":
-            found["For t → ∞"] = (f"{limit.count} {limits}, proved, each to within {scientific(limit.error)}, "
-                                  f"decided at t = {limit.t:.2f}")
+            found["For t → ∞"] = (
+                f"{limit.count} {limits}, proved, each to within {scientific(limit.error)}, "
+                f"decided at t = {limit.t:.2f}"
+            )
         else:
-            found["For t → ∞"] = f"{limit.count} {limits}, certified ({limit.grade}), decided at t = {limit.t:.2f}"
+            found["For t → ∞"] = (
+                f"{limit.count} {limits}, certified ({limit.grade}), decided at t = {limit.t:.2f}"
+            )
     elif limit is not None:
         found["For t → ∞"] = limit.reason
-    error = "not measured" if row.error is None else f"{scientific(row.error)} of the size of the tokens"
+    error = (
+        "not measured"
+        if row.error is None
+        else f"{scientific(row.error)} of the size of the tokens"
+    )
     found["The run"] = f"{row.n} tokens, until t = {row.time_reached:g}, error {error}"
     return found
 
@@ -133,7 +189,10 @@ def film(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Pi
         paths = [Path(folder) / f"{shown.name}.{ending}" for ending in ("gif", "mp4")]
         movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI, progress=progress)
         caption = f"{shown.title}. Colours are groups, rings are leaders."
-        gif, mp4 = (Picture(path.name, path.read_bytes(), f"Movie: {shown.title}", caption, True) for path in paths)
+        gif, mp4 = (
+            Picture(path.name, path.read_bytes(), f"Movie: {shown.title}", caption, True)
+            for path in paths
+        )
     return gif, mp4
 
 

@@ -4,7 +4,8 @@
     cores.register("sigmoid")(Core(SIGMOID, number=...))            and a number of the kernel's own
     cores.register("sinkhorn")(Core(table=..., table_size=...))     a function of its own, for all rows at once
 
-A kernel that is not row-local needs a table of all pairs. It is compiled for systems that run on one core (engine/plan.py).
+A kernel that is not row-local needs a table of all pairs. It is compiled for systems that run on
+one core (engine/plan.py).
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from attnlab.types import Dynamics
 class Core(NamedTuple):
     """A compiled kernel."""
 
-    code: int = 0                                       # in unrolled.py and tiled.py, which take a block of rows
-    is_hardmax: bool = False                            # whether only the best scores count
-    number: Callable[[Any], float] | None = None        # of a member of axes/kernels: the number that compiled code is given
-    table: Callable[[], Any] | None = None              # gives the function of callers.core_signature that takes all rows at once
-    table_size: Callable[[int], int] | None = None      # the length of its `work` for n tokens; work[0] = 1: it did not settle
+    code: int = 0  # in unrolled.py and tiled.py, which take a block of rows
+    is_hardmax: bool = False  # whether only the best scores count
+    number: Callable[[Any], float] | None = (
+        None  # of a member of axes/kernels: the number that compiled code is given
+    )
+    table: Callable[[], Any] | None = (
+        None  # gives the function of callers.core_signature that takes all rows at once
+    )
+    table_size: Callable[[int], int] | None = (
+        None  # the length of its `work` for n tokens; work[0] = 1: it did not settle
+    )
 
 
 cores = Registry("compiled kernel", "attnlab.engine.cores.kernels")

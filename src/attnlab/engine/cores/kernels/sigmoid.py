@@ -1,4 +1,6 @@
-"""The compiled kernel sigmoid. Its number is the bias in powers of two; NaN: minus the logarithm of the number of tokens seen."""
+"""The compiled kernel sigmoid. Its number is the bias in powers of two; NaN: minus the logarithm of
+the number of tokens seen.
+"""
 
 import math
 

@@ -2,12 +2,13 @@
 
     P = diag(u) M diag(v),     M_ij = 2^{s_ij - f_i - g_j},     s in powers of two
 
-A sweep in logarithms finds f and g and makes the table M. Then sweeps multiply only: v_j = 1 / sum_i M_ij u_i and
-u_i = 1 / sum_j M_ij v_j. Where a factor leaves 2^-300 .. 2^300, u goes into f and the next sweep is one in logarithms again. The
-number of sweeps and the times of the check are those of axes/kernels/sinkhorn.py, so that both fail at the same scores.
+A sweep in logarithms finds f and g and makes the table M. Then sweeps multiply only: v_j = 1 /
+sum_i M_ij u_i and u_i = 1 / sum_j M_ij v_j. Where a factor leaves 2^-300 .. 2^300, u goes into f
+and the next sweep is one in logarithms again. The number of sweeps and the times of the check are
+those of axes/kernels/sinkhorn.py, so that both fail at the same scores.
 
-The table is stored in blocks of eight rows, [block][column][lane], and so are the scores. Rows of the padding have the score
--infinity, and hence weights of 0.
+The table is stored in blocks of eight rows, [block][column][lane], and so are the scores. Rows of
+the padding have the score -infinity, and hence weights of 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,19 @@ from attnlab.axes.kernels.sinkhorn import MOST_ITERATIONS, TOLERANCE
 from attnlab.engine.compile import compiled
 from attnlab.engine.cores.kernels import Core, cores
 from attnlab.engine.exp2 import exp2
-from attnlab.engine.lanes import add, divide, fill, larger, load, multiply, multiply_add, spread, store, subtract, where_from
+from attnlab.engine.lanes import (
+    add,
+    divide,
+    fill,
+    larger,
+    load,
+    multiply,
+    multiply_add,
+    spread,
+    store,
+    subtract,
+    where_from,
+)
 from attnlab.engine.unrolled import core_signature
 
 LARGEST_SCORE = 1e300
@@ -38,7 +51,9 @@ _matrix, _vector = float64[:, ::1], float64[::1]
 
 
 def table_size(n: int) -> int:
-    """The length of the `work` array for n tokens: a note, the scores, the table and what is kept of rows and columns."""
+    """The length of the `work` array for n tokens: a note, the scores, the table and what is kept
+    of rows and columns.
+    """
     n_pad = -(-n // 8) * 8
     return 8 + (2 * n + VECTORS + 8 * LANES) * n_pad
 
@@ -53,7 +68,7 @@ def fill_scores(q, keys, n, factor, scores):
             s = multiply(load(q, i), spread(keys, j))
             for c in range(1, k):
                 s = multiply_add(load(q, c * stride + i), spread(keys, c * stride + j), s)
-            s = larger(multiply(s, bits), least)                            # this way round NaN stays
+            s = larger(multiply(s, bits), least)  # this way round NaN stays
             s = subtract(zero, larger(subtract(zero, s), least))
             store(scores, i * n + 8 * j, where_from(n - i, fill(-math.inf), s))
 
@@ -67,7 +82,11 @@ def sweep_logarithms(n, scores, f, g, tops, parts, table):
         store(parts, 8 * j, zero)
     for i in range(0, len(f), 8):
         for j in range(n):
-            store(tops, 8 * j, larger(load(tops, 8 * j), subtract(load(scores, i * n + 8 * j), load(f, i))))
+            store(
+                tops,
+                8 * j,
+                larger(load(tops, 8 * j), subtract(load(scores, i * n + 8 * j), load(f, i))),
+            )
     for j in range(n):
         g[j] = tops[8 * j]
         for lane in range(1, 8):
@@ -86,7 +105,9 @@ def sweep_logarithms(n, scores, f, g, tops, parts, table):
         for j in range(n):
             top = larger(top, subtract(load(scores, i * n + 8 * j), spread(g, j)))
         for j in range(n):
-            total = add(total, exp2(subtract(subtract(load(scores, i * n + 8 * j), spread(g, j)), top)))
+            total = add(
+                total, exp2(subtract(subtract(load(scores, i * n + 8 * j), spread(g, j)), top))
+            )
         store(tops, 0, top)
         store(parts, 0, total)
         for lane in range(8):
@@ -108,7 +129,9 @@ def add_lanes(n, parts, sums):
 
 @compiled(boolean(int64, _vector, _vector, _vector, _vector, _vector, _vector))
 def sweep(n, table, sums, v, u, parts, new_sums):
-    """v from the column sums, u from v, and the new column sums. Whether all factors have a moderate size."""
+    """v from the column sums, u from v, and the new column sums. Whether all factors have a
+    moderate size.
+    """
     zero, one = fill(0.0), fill(1.0)
     for j in range(n):
         v[j] = 1.0 / sums[j]
@@ -122,7 +145,9 @@ def sweep(n, table, sums, v, u, parts, new_sums):
         factor = where_from(n - i, zero, divide(one, total))
         store(u, i, factor)
         for j in range(n):
-            store(parts, 8 * j, multiply_add(load(table, i * n + 8 * j), factor, load(parts, 8 * j)))
+            store(
+                parts, 8 * j, multiply_add(load(table, i * n + 8 * j), factor, load(parts, 8 * j))
+            )
     for i in range(n):
         if not 1.0 / LARGEST_FACTOR < u[i] < LARGEST_FACTOR:
             return False
@@ -145,7 +170,9 @@ def column_error(n, sums, v):
 
 @cache
 def sinkhorn_core(MOST: int, CLOSE: float) -> Any:
-    """The compiled function of all rows at once. (Numbers from other folders are closed over: the cache then knows them.)"""
+    """The compiled function of all rows at once. (Numbers from other folders are closed over: the
+    cache then knows them.)
+    """
 
     @compiled(core_signature)
     def core(q, keys, values, n, begin, end, factor, number, is_small, work, out):
@@ -153,8 +180,16 @@ def sinkhorn_core(MOST: int, CLOSE: float) -> Any:
         vectors = work[8 + 2 * pairs :]
         scores, table = work[8 : 8 + pairs], work[8 + pairs : 8 + 2 * pairs]
         f, u, new_u = vectors[:n_pad], vectors[n_pad : 2 * n_pad], vectors[2 * n_pad : 3 * n_pad]
-        g, v, sums = vectors[3 * n_pad : 4 * n_pad], vectors[4 * n_pad : 5 * n_pad], vectors[5 * n_pad : 6 * n_pad]
-        new_sums, tops, parts = vectors[6 * n_pad : 7 * n_pad], vectors[7 * n_pad : 15 * n_pad], vectors[15 * n_pad :]
+        g, v, sums = (
+            vectors[3 * n_pad : 4 * n_pad],
+            vectors[4 * n_pad : 5 * n_pad],
+            vectors[5 * n_pad : 6 * n_pad],
+        )
+        new_sums, tops, parts = (
+            vectors[6 * n_pad : 7 * n_pad],
+            vectors[7 * n_pad : 15 * n_pad],
+            vectors[15 * n_pad :],
+        )
         fill_scores(q, keys, n, factor, scores)
         for i in range(n_pad):
             f[i], u[i] = 0.0, 1.0
@@ -182,7 +217,7 @@ def sinkhorn_core(MOST: int, CLOSE: float) -> Any:
                 is_settled = True
                 break
         if not is_settled:
-            work[0] = 1.0                                       # to be read by who wants to know why the velocity is NaN
+            work[0] = 1.0  # to be read by who wants to know why the velocity is NaN
             for c in range(out.shape[0]):
                 for i in range(n_pad):
                     out[c, i] = math.nan
@@ -197,10 +232,14 @@ def sinkhorn_core(MOST: int, CLOSE: float) -> Any:
             for c in range(out.shape[0]):
                 mean = fill(0.0)
                 for j in range(n):
-                    mean = multiply_add(load(table, i * n + 8 * j), spread(values, c * n_pad + j), mean)
+                    mean = multiply_add(
+                        load(table, i * n + 8 * j), spread(values, c * n_pad + j), mean
+                    )
                 store(out, c * n_pad + i, divide(mean, total))
 
     return core
 
 
-cores.register("sinkhorn")(Core(table=partial(sinkhorn_core, MOST_ITERATIONS, TOLERANCE), table_size=table_size))
+cores.register("sinkhorn")(
+    Core(table=partial(sinkhorn_core, MOST_ITERATIONS, TOLERANCE), table_size=table_size)
+)

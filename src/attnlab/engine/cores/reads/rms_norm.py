@@ -9,12 +9,26 @@ from typing import Any
 from attnlab.engine.callers import read_signature
 from attnlab.engine.compile import compiled
 from attnlab.engine.cores.reads import Read, reads
-from attnlab.engine.lanes import absolute, add, divide, fill, larger, load, multiply, multiply_add, square_root, store, where_from
+from attnlab.engine.lanes import (
+    absolute,
+    add,
+    divide,
+    fill,
+    larger,
+    load,
+    multiply,
+    multiply_add,
+    square_root,
+    store,
+    where_from,
+)
 
 
 @cache
 def norm(IS_MEAN: int) -> Any:
-    """The compiled function out = y / sqrt(eps + mean of y^2), or the sum of y^2, token by token."""
+    """The compiled function out = y / sqrt(eps + mean of y^2), or the sum of y^2, token by
+    token.
+    """
 
     @compiled(read_signature, f"{IS_MEAN}")
     def read(y, n, eps, out):
@@ -23,7 +37,9 @@ def norm(IS_MEAN: int) -> Any:
         for i in range(0, n_pad, 8):
             size = root
             for a in range(d):
-                size = larger(size, absolute(load(y, a * n_pad + i)))           # taken out first: squares overflow
+                size = larger(
+                    size, absolute(load(y, a * n_pad + i))
+                )  # taken out first: squares overflow
             square = fill(0.0)
             for a in range(d):
                 part = divide(load(y, a * n_pad + i), size)
@@ -32,7 +48,7 @@ def norm(IS_MEAN: int) -> Any:
             length = square_root(add(multiply(square, share), multiply(rest, rest)))
             for a in range(d):
                 part = divide(divide(load(y, a * n_pad + i), size), length)
-                store(out, a * n_pad + i, where_from(n - i, fill(0.0), part))   # padding stays 0
+                store(out, a * n_pad + i, where_from(n - i, fill(0.0), part))  # padding stays 0
 
     return read
 

@@ -1,6 +1,8 @@
-"""A portrait of a run: its tokens at a few times, where each of them will end, and the end itself, t = infinity.
+"""A portrait of a run: its tokens at a few times, where each of them will end, and the end itself,
+t = infinity.
 
-Colours and markers say where a token ends, so they come from the certified limit and are right from the first panel on.
+Colours and markers say where a token ends, so they come from the certified limit and are right from
+the first panel on.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ ROOM = 0.05
 class Portrait(Scene):
     """A Scene whose groups are those of the certified limit.
 
-    normal (d,): perpendicular to the hyperplanes, where there are any. special (s, d): points of S that are no vertices.
+    normal (d,): perpendicular to the hyperplanes, where there are any. special (s, d): points of S
+    that are no vertices.
     """
 
     view: LimitView = field(kw_only=True)
@@ -50,14 +53,23 @@ class Portrait(Scene):
 
     @cached_property
     def groups(self) -> Groups:
-        """Tokens that end together are drawn alike; leaders are those that someone follows in the end."""
+        """Tokens that end together are drawn alike; leaders are those that someone follows in the
+        end.
+        """
         n = self.run.n
         labels, leaders = np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
         for number, group in enumerate(self.view.groups):
             labels[group] = number
         leaders[self.view.leaders] = True
         markers = np.array(self.view.group_markers)[labels]
-        return Groups(self.view.colours, markers, leaders, labels, "Colour and marker: where a token ends.", self.normal)
+        return Groups(
+            self.view.colours,
+            markers,
+            leaders,
+            labels,
+            "Colour and marker: where a token ends.",
+            self.normal,
+        )
 
     @property
     def has_lines(self) -> bool:
@@ -66,12 +78,16 @@ class Portrait(Scene):
 
     @property
     def has_hull(self) -> bool:
-        """Whether convex hulls mean something: where whole tokens have limits, and these are not seen as hyperplanes."""
+        """Whether convex hulls mean something: where whole tokens have limits, and these are not
+        seen as hyperplanes.
+        """
         return self.normal is None and self.view.free.shape[1] == 0
 
 
 class LoosePanel(SpacePanel):
-    """A SpacePanel with a scale for each axis: along lines on which z is free it grows, and the rest would shrink with it."""
+    """A SpacePanel with a scale for each axis: along lines on which z is free it grows, and the
+    rest would shrink with it.
+    """
 
     def set_limits(self, limits: np.ndarray) -> None:
         """Show exactly the box `limits`."""
@@ -88,15 +104,36 @@ def fit_loosely(box: SpaceBox, limits: np.ndarray) -> None:
         axis.set_label_text(plain_ticks(axis, label, low, high, digits=3))
 
 
-def make_portrait(run: Trajectory, limit: Limit, normal: np.ndarray | None = None, special: np.ndarray | None = None) -> Portrait:
+def make_portrait(
+    run: Trajectory,
+    limit: Limit,
+    normal: np.ndarray | None = None,
+    special: np.ndarray | None = None,
+) -> Portrait:
     """The Portrait of a single run and its certified limit, d = 2 or 3."""
     scene = make_scene(run, frame="z")
-    return Portrait(scene.run, scene.points, scene.name, scene.axes, view=make_view(limit), normal=normal, special=special)
+    return Portrait(
+        scene.run,
+        scene.points,
+        scene.name,
+        scene.axes,
+        view=make_view(limit),
+        normal=normal,
+        special=special,
+    )
 
 
-def draw_portrait(portrait: Portrait, times: Sequence[float], *, headline: str, note: str,
-                  beside: Callable[[Any], None] | None = None) -> Figure:
-    """Panels at `times` and one at infinity, in rows of three; `beside` draws into plain axes after them."""
+def draw_portrait(
+    portrait: Portrait,
+    times: Sequence[float],
+    *,
+    headline: str,
+    note: str,
+    beside: Callable[[Any], None] | None = None,
+) -> Figure:
+    """Panels at `times` and one at infinity, in rows of three; `beside` draws into plain axes after
+    them.
+    """
     chosen = choose_moments(portrait, list(times))
     count = len(chosen) + 1 + (beside is not None)
     rows = -(-count // COLUMNS)
@@ -104,20 +141,29 @@ def draw_portrait(portrait: Portrait, times: Sequence[float], *, headline: str, 
     figure = new_figure(3.05 * COLUMNS, (2.9 if is_space else 3.0) * rows + 1.0)
     limits, last = _limits(portrait, chosen)
     for number, k in enumerate(chosen):
-        axes: Any = figure.add_subplot(rows, COLUMNS, number + 1, projection="3d" if is_space else None)
+        axes: Any = figure.add_subplot(
+            rows, COLUMNS, number + 1, projection="3d" if is_space else None
+        )
         _draw_moment(axes, portrait, k, limits[number])
     axes = figure.add_subplot(rows, COLUMNS, len(chosen) + 1, projection="3d" if is_space else None)
     draw_infinity(axes, portrait, last)
     if beside is not None:
         beside(figure.add_subplot(rows, COLUMNS, count))
     if is_space:
-        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.115, w_pad=0.1)
+        set_layout(
+            figure,
+            rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0),
+            h_pad=0.115,
+            w_pad=0.1,
+        )
     title(figure, headline, note)
     return figure
 
 
 def look_of(portrait: Portrait, limits: np.ndarray) -> tuple[float, float]:
-    """The view (elevation, azimuth): planes stand side by side, lines are seen at their length, anything else as usual."""
+    """The view (elevation, azimuth): planes stand side by side, lines are seen at their length,
+    anything else as usual.
+    """
     sides = limits if portrait.has_lines else square_ranges(limits)
     span = sides[:, 1] - sides[:, 0]
     if portrait.normal is not None:
@@ -128,7 +174,9 @@ def look_of(portrait: Portrait, limits: np.ndarray) -> tuple[float, float]:
 
 
 def _clearest(marks: np.ndarray) -> tuple[float, float]:
-    """The view, from the usual height, in which the two nearest of the marks (m, 3), in parts of the box, are farthest apart."""
+    """The view, from the usual height, in which the two nearest of the marks (m, 3), in parts of
+    the box, are farthest apart.
+    """
     if len(marks) < 2:
         return ELEVATION, AZIMUTH
     low = np.deg2rad(ELEVATION)
@@ -146,7 +194,9 @@ def _limits(portrait: Portrait, chosen: Sequence[int]) -> tuple[np.ndarray, np.n
     """Limits (panel, d, 2) of the panels in time, and (d, 2) of the one at infinity."""
     points, marks = portrait.points, portrait.view.marks
     low, high = np.minimum.accumulate(points.min(axis=1)), np.maximum.accumulate(points.max(axis=1))
-    limits = shared_ranges([points[k] for k in chosen], [np.vstack([low[k], high[k], marks]) for k in chosen])
+    limits = shared_ranges(
+        [points[k] for k in chosen], [np.vstack([low[k], high[k], marks]) for k in chosen]
+    )
     limits = limits + ROOM * (limits[..., 1:] - limits[..., :1]) * (-1, 1)
     if np.ptp(limits, axis=0).max() == 0:
         return limits, limits[-1]
@@ -160,7 +210,9 @@ def _draw_moment(axes: Any, portrait: Portrait, k: int, limits: np.ndarray) -> N
         panel: Any = FlatPanel(axes, portrait, limits, hull=portrait.has_hull)
         panel.show(k)
     else:
-        panel = (LoosePanel if portrait.has_lines else SpacePanel)(axes, portrait, limits, view=look_of(portrait, limits))
+        panel = (LoosePanel if portrait.has_lines else SpacePanel)(
+            axes, portrait, limits, view=look_of(portrait, limits)
+        )
         panel.show(k)
         axes.set_box_aspect((1, 1, 1), zoom=ZOOM)
         if not portrait.has_hull:
@@ -171,7 +223,9 @@ def _draw_moment(axes: Any, portrait: Portrait, k: int, limits: np.ndarray) -> N
 
 
 def draw_infinity(axes: Any, portrait: Portrait, limits: np.ndarray) -> None:
-    """The certified limit: the ways of the tokens, the sets where they end, and how many end at each."""
+    """The certified limit: the ways of the tokens, the sets where they end, and how many end at
+    each.
+    """
     box = None
     if portrait.d == 2:
         dress_flat(axes)

@@ -30,7 +30,8 @@ def with_special(results: Results) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Polytopes:
-    """The portrait of n tokens in R^d with V = I, long enough for every token to be near its vertex.
+    """The portrait of n tokens in R^d with V = I, long enough for every token to be near its
+    vertex.
 
     noun: what the limits are the vertices of. starts: how many more starts there are, by size.
     """
@@ -50,25 +51,59 @@ class Polytopes:
     def compute(self) -> Parts:
         """The run with its limit, verdicts and other integrators; more starts; and the set S."""
         spec = self.specs("full")["run"]
-        return Parts({"run": portraits.run_part(spec, ("polytope", "hull_shrinks")),
-                      "starts": portraits.starts_part(spec, self.starts)}, with_special)
+        return Parts(
+            {
+                "run": portraits.run_part(spec, ("polytope", "hull_shrinks")),
+                "starts": portraits.starts_part(spec, self.starts),
+            },
+            with_special,
+        )
 
     def claims(self, data: Data) -> list[Claim]:
-        """Theorem 3.1 and the proposition on the hull, and what the published numerics are worth."""
+        """Theorem 3.1 and the proposition on the hull, and what the published numerics are
+        worth.
+        """
         run, limit = portraits.drawn_from(data)
-        M, at_five = run.dynamics.weights.M[0], np.linalg.norm(portraits.at_time(run, 5.0) - limit.limits, axis=-1).max()
+        M, at_five = (
+            run.dynamics.weights.M[0],
+            np.linalg.norm(portraits.at_time(run, 5.0) - limit.limits, axis=-1).max(),
+        )
         leads = limit.leaders == np.arange(run.n)
         vertices = portraits.values_of(limit.limits)
-        without = [u for u in vertices if not (leads & (np.linalg.norm(limit.limits - u, axis=1) < 1e-6)).any()]
+        without = [
+            u
+            for u in vertices
+            if not (leads & (np.linalg.norm(limit.limits - u, axis=1) < 1e-6)).any()
+        ]
         return [
             shared.supported(data, "polytope", "The polytope theorem holds", "theorem 3.1"),
-            shared.in_special_set(limit.limits, M, "Every token ends in the finite set S of the theorem"),
+            shared.in_special_set(
+                limit.limits, M, "Every token ends in the finite set S of the theorem"
+            ),
             shared.hull_never_grows(portraits.rescaled(run), "the rescaled tokens"),
-            Claim(text="At each limit sits a token that attends to itself in the end (a leader): limits without one.",
-                  measured=float(len(without)), published="leaders sit at the vertices", low=0, high=0,
-                  because="no token is farther out in the direction of a vertex, so the token at a vertex keeps itself"),
-            shared.followers_approach(run, limit, np.eye(run.d), -1.0, "Tokens approach their leader like e^(−t)",
-                                      "no rate given", f"At the published T = 5 a token is still {at_five:.2g} from its limit."),
+            Claim(
+                text=(
+                    "At each limit sits a token that attends to itself in the end (a leader):"
+                    " limits without one."
+                ),
+                measured=float(len(without)),
+                published="leaders sit at the vertices",
+                low=0,
+                high=0,
+                because=(
+                    "no token is farther out in the direction of a vertex, so the token at a vertex"
+                    " keeps itself"
+                ),
+            ),
+            shared.followers_approach(
+                run,
+                limit,
+                np.eye(run.d),
+                -1.0,
+                "Tokens approach their leader like e^(−t)",
+                "no rate given",
+                f"At the published T = 5 a token is still {at_five:.2g} from its limit.",
+            ),
             shared.share_at_vertices(data, "All limits are vertices of the limit polytope"),
             shared.reaches_limit(data),
             shared.agrees(data),
@@ -84,19 +119,39 @@ class Polytopes:
             picture = make_portrait(run, limit, special=S[~is_vertex])
             hulls = "now (grey dashes: at the start)" if run.d == 2 else "now"
             main = draw_portrait(
-                picture, portraits.PANELS,
-                headline=f"V = I: {run.n} tokens z = exp(−t) x end at the {len(vertices)} vertices of a {self.noun}",
-                note="Colour and marker: where a token ends.  Hollow: certified limits; black dashes: their hull.  Ring: "
-                f"leader.  Grey: hull of the tokens {hulls}.  Numbers: tokens at each limit.  ×: the {(~is_vertex).sum()} "
-                "points of S that are no vertices: no token ends there.",
-                beside=lambda axes: draw_approach(axes, run.times, portraits.distances(run, limit), picture.groups, -1.0,
-                                                  limit.t, "e^(−t)"))
+                picture,
+                portraits.PANELS,
+                headline=(
+                    f"V = I: {run.n} tokens z = exp(−t) x end at the {len(vertices)} vertices of a"
+                    f" {self.noun}"
+                ),
+                note=(
+                    "Colour and marker: where a token ends.  Hollow: certified limits; black"
+                    f" dashes: their hull.  Ring: leader.  Grey: hull of the tokens {hulls}. "
+                    f" Numbers: tokens at each limit.  ×: the {(~is_vertex).sum()} points of S that"
+                    " are no vertices: no token ends there."
+                ),
+                beside=lambda axes: draw_approach(
+                    axes,
+                    run.times,
+                    portraits.distances(run, limit),
+                    picture.groups,
+                    -1.0,
+                    limit.t,
+                    "e^(−t)",
+                ),
+            )
             numbers = new_figure(7.6, 3.6)
             left, right = numbers.subplots(1, 2)
             draw_euler(left, data)
             counts = portraits.counts_of(data["starts"])
             draw_counts(right, counts, "limits, all of them vertices")
-            title(numbers, f"V = I, d = {run.d}: the published scheme at T = 5, and {len(counts)} other starts",
-                  "Left: distance of Euler steps to an accurate solution, and the law dt of a first-order scheme. Right: how "
-                  f"many limits {run.n} tokens uniform in the cube have, certified for every start.")
+            title(
+                numbers,
+                f"V = I, d = {run.d}: the published scheme at T = 5, and {len(counts)} other"
+                " starts",
+                "Left: distance of Euler steps to an accurate solution, and the law dt of a"
+                f" first-order scheme. Right: how many limits {run.n} tokens uniform in the cube"
+                " have, certified for every start.",
+            )
         return {self.name: main, f"{self.name}_numbers": numbers}

@@ -1,4 +1,6 @@
-"""What all portraits of the paper compute: tokens at t = 0, 1, 2, 5 and infinity, and other integrators."""
+"""What all portraits of the paper compute: tokens at t = 0, 1, 2, 5 and infinity, and other
+integrators.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,21 @@ film_options = {"kind": "tokens", "frames": 100}
 
 def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> Spec:
     """A run from the cube [-5, 5]^d, rng 0, saved densely as long as the picture moves."""
-    times = [*np.round(np.arange(0.0, 6.0, 0.05), 10).tolist(), *np.round(np.arange(6.0, t_end + 0.01, 0.25), 10).tolist()]
-    return Spec(weights=dict(weights), start={**CUBE, "n": n, "d": d, "rng": 0},
-                solve={"t_end": t_end, "times": times, "rtol": 1e-10, "measure_error": True})
+    times = [
+        *np.round(np.arange(0.0, 6.0, 0.05), 10).tolist(),
+        *np.round(np.arange(6.0, t_end + 0.01, 0.25), 10).tolist(),
+    ]
+    return Spec(
+        weights=dict(weights),
+        start={**CUBE, "n": n, "d": d, "rng": 0},
+        solve={"t_end": t_end, "times": times, "rtol": 1e-10, "measure_error": True},
+    )
 
 
 def run_part(spec: Spec, results: Sequence[str], later: Sequence[float] = ()) -> Part:
-    """The part of the run: its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
+    """The part of the run: its certified limit with the way there, the verdicts, and what other
+    integrators say at T = 5.
+    """
     ways = sorted({*np.round(np.arange(0.1, 6.01, 0.1), 10).tolist(), 8.0, 10.0, *later})
 
     def measure(context: Context) -> dict[str, Any]:
@@ -57,7 +67,10 @@ def run_part(spec: Spec, results: Sequence[str], later: Sequence[float] = ()) ->
 
 
 def starts_part(spec: Spec, count: Mapping[str, int]) -> Part:
-    """The part of more starts, rng 1, 2, ..: certified limits, points (token, in_F), NaN where undecided; count: by size."""
+    """The part of more starts, rng 1, 2, ..: certified limits, points (token, in_F), NaN where
+    undecided; count: by size.
+    """
+
     def measure(_: Context, rng: int) -> dict[str, Any]:
         given = resolve(replace(spec, start={**spec.start, "rng": rng}))
         end = limit(given.dynamics, given.x0, work=750_000.0)
@@ -68,30 +81,59 @@ def starts_part(spec: Spec, count: Mapping[str, int]) -> Part:
 
 def assemble(results: Results) -> dict[str, Any]:
     """The Datasets of the run and of further parts, and a table of the starts."""
-    data = {name: one for part in results.found if part != "starts" for name, one in results.values(part)[0].items()}
-    return {**data, "starts": table_of_rows(results.rows("starts"), "start", {"points": ("token", "in_F")})}
+    data = {
+        name: one
+        for part in results.found
+        if part != "starts"
+        for name, one in results.values(part)[0].items()
+    }
+    return {
+        **data,
+        "starts": table_of_rows(results.rows("starts"), "start", {"points": ("token", "in_F")}),
+    }
 
 
 def numerics(run: Trajectory) -> Any:
-    """The tokens z at T = 5 by scipy's DOP853 and by Euler steps of z, the authors' scheme: a Dataset."""
+    """The tokens z at T = 5 by scipy's DOP853 and by Euler steps of z, the authors' scheme: a
+    Dataset.
+    """
     weights, start = run.dynamics.weights, rescaled(run)[0]
-    euler = [simulate(weights, start, t_end=PUBLISHED_END, times=[0.0, PUBLISHED_END], stepper="euler", dt=dt, frame="z").z
-             for dt in STEPS]
+    euler = [
+        simulate(
+            weights,
+            start,
+            t_end=PUBLISHED_END,
+            times=[0.0, PUBLISHED_END],
+            stepper="euler",
+            dt=dt,
+            frame="z",
+        ).z
+        for dt in STEPS
+    ]
     exact = frame_by_scipy(weights.full_V[0], weights.M[0], start, COMPARED)
-    return xarray.Dataset({
-        "exact": (("token", "coordinate"), exact[-1]),
-        "exact_at": (("moment", "token", "coordinate"), exact),
-        "compared": ("moment", np.array(COMPARED)),
-        "euler": (("step", "token", "coordinate"), np.stack([z[-1] for z in euler if z is not None])),
-        "dt": ("step", np.array(STEPS)),
-    })
+    return xarray.Dataset(
+        {
+            "exact": (("token", "coordinate"), exact[-1]),
+            "exact_at": (("moment", "token", "coordinate"), exact),
+            "compared": ("moment", np.array(COMPARED)),
+            "euler": (
+                ("step", "token", "coordinate"),
+                np.stack([z[-1] for z in euler if z is not None]),
+            ),
+            "dt": ("step", np.array(STEPS)),
+        }
+    )
 
 
 def values_of(points: np.ndarray) -> np.ndarray:
-    """The different points (m, k) among points (n, k): equal are those that agree to a millionth of the largest."""
+    """The different points (m, k) among points (n, k): equal are those that agree to a millionth of
+    the largest.
+    """
     if not np.isfinite(points).all():
         return points[:0]
-    return cluster_centres(points, cluster_labels(points, 1e-6 * max(float(np.abs(points).max()), 1e-300)))
+    return cluster_centres(
+        points, cluster_labels(points, 1e-6 * max(float(np.abs(points).max()), 1e-300))
+    )
 
 
 def counts_of(starts: Any) -> np.ndarray:
@@ -101,7 +143,9 @@ def counts_of(starts: Any) -> np.ndarray:
 
 def euler_errors(data: Data) -> np.ndarray:
     """How far each token is off at T = 5: (step, token)."""
-    return np.linalg.norm(data["numerics"]["euler"].values - data["numerics"]["exact"].values, axis=-1)
+    return np.linalg.norm(
+        data["numerics"]["euler"].values - data["numerics"]["exact"].values, axis=-1
+    )
 
 
 def rescaled(run: Trajectory) -> np.ndarray:
@@ -118,11 +162,17 @@ def at_time(run: Trajectory, t: float) -> np.ndarray:
 def rate(times: np.ndarray, values: np.ndarray, since: float) -> float:
     """The slope of log(values) over time from `since` on; NaN for fewer than three values."""
     late = (times >= since) & (values > 0)
-    return float(np.polyfit(times[late], np.log(values[late]), 1)[0]) if late.sum() > 2 else float("nan")
+    return (
+        float(np.polyfit(times[late], np.log(values[late]), 1)[0])
+        if late.sum() > 2
+        else float("nan")
+    )
 
 
 def outward(z: np.ndarray) -> float:
-    """How far a token of z (T, n, k) leaves the hull of the saved time before, over the first diameter."""
+    """How far a token of z (T, n, k) leaves the hull of the saved time before, over the first
+    diameter.
+    """
     return leaves(z)[0] / float(diameter(z[0]))
 
 
@@ -139,7 +189,9 @@ def distance_to_leader(run: Trajectory, limit: Limit, dual: np.ndarray) -> np.nd
 
 
 def distances(run: Trajectory, limit: Limit, dual: np.ndarray | None = None) -> np.ndarray:
-    """The distance of every token to its limit, (T, n): in F, where dual (k, d) gives coordinates along limit.basis."""
+    """The distance of every token to its limit, (T, n): in F, where dual (k, d) gives coordinates
+    along limit.basis.
+    """
     if dual is None:
         return np.linalg.norm(rescaled(run) - limit.limits, axis=-1)
     return np.linalg.norm((rescaled(run) @ dual.T - limit.points) @ limit.basis.T, axis=-1)

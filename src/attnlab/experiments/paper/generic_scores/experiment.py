@@ -1,4 +1,6 @@
-"""Any scores at all: V = I or diag(1, 1, -0.5), Q^T K with independent uniform entries, by the signs of its symmetric part."""
+"""Any scores at all: V = I or diag(1, 1, -0.5), Q^T K with independent uniform entries, by the
+signs of its symmetric part.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ DRAWS = {"full": (200, 120, 50), "small": (24, 20, 10)}
 SIZES = {"full": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0), "small": (0.2, 1.0, 5.0)}
 
 WORK = {"full": 25_000.0, "small": 6_250.0}
-"""Units for one limit in F, about a second: more do not help where leaders inside a group still change."""
+"""Units for one limit in F, about a second: more do not help where leaders inside a group still
+change.
+"""
 TIMES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 18.0)
 TIMES_IN_F = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
@@ -62,11 +66,21 @@ def first_of(kind: str, d: int) -> int:
 def specs(size: str) -> dict[str, Spec]:
     """The six runs of the pictures: of each class the first draw."""
     del size
-    made, solve = {}, {"t_end": 10.0, "times": np.linspace(0.0, 10.0, 201).tolist(), "measure_error": True}
+    made, solve = (
+        {},
+        {"t_end": 10.0, "times": np.linspace(0.0, 10.0, 201).tolist(), "measure_error": True},
+    )
     for d, before in ((2, ""), (3, "paranormal_")):
         for kind in CLASSES:
             draw = first_of(kind, d)
-            start = {"law": "uniform_cube", "n": N, "d": d, "low": -REACH, "high": REACH, "rng": draw}
+            start = {
+                "law": "uniform_cube",
+                "n": N,
+                "d": d,
+                "low": -REACH,
+                "high": REACH,
+                "rng": draw,
+            }
             weights = {"family": "given", "Q": np.eye(d), "K": scores_of(draw, d), "V": VALUES[d]}
             made[before + kind.replace(" ", "_")] = Spec(weights=weights, start=start, solve=solve)
     return made
@@ -78,17 +92,27 @@ def weights_of(draw: int, d: int) -> Weights:
 
 
 def measure_draw(context: Context, draw: int, d: int) -> dict[str, Any]:
-    """z in F at the saved times and its certified limits, or the groups at the end of the run where nothing is certified."""
+    """z in F at the saved times and its certified limits, or the groups at the end of the run where
+    nothing is certified.
+    """
     times, work = (TIMES, 500_000.0) if d == 2 else (TIMES_IN_F, WORK[context.size])
     weights, x0 = weights_of(draw, d), start_of(draw, d)
-    run = simulate(weights, x0, t_end=times[-1], times=times, rtol=1e-11, throw=False, max_steps=20_000)
+    run = simulate(
+        weights, x0, t_end=times[-1], times=times, rtol=1e-11, throw=False, max_steps=20_000
+    )
     assert run.z is not None
     z = np.full((len(times), N, 2), np.nan)
     z[: len(run.times)] = run.z[..., :2]
     end = limit(weights, x0, work=work)
     points, labels = (end.limits[:, :2], end.labels) if end.certified else ended(run.z[-1][:, :2])
-    return {"z": z, "scores": weights.M[0], "limit": points, "label": labels, "is_decided": np.int8(end.certified),
-            "error": end.error if end.certified else np.nan}
+    return {
+        "z": z,
+        "scores": weights.M[0],
+        "limit": points,
+        "label": labels,
+        "is_decided": np.int8(end.certified),
+        "error": end.error if end.certified else np.nan,
+    }
 
 
 def ended(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,36 +135,85 @@ def solve_by_scipy(_: Context, draw: int) -> dict[str, Any]:
 
 def study_shown(context: Context, name: str) -> dict[str, Any]:
     """A run of the pictures, its limit and verdicts."""
-    return study(specs(context.size)[name], context.progress, name=name, names=["generic_scores", "hull_shrinks"],
-                 work=WORK[context.size])
+    return study(
+        specs(context.size)[name],
+        context.progress,
+        name=name,
+        names=["generic_scores", "hull_shrinks"],
+        work=WORK[context.size],
+    )
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """A table of draws for each V, the checked runs, the sizes along axes of their own, and the runs of the pictures."""
-    axes = {"z": ("time", "token", "coordinate"), "scores": ("row", "column"), "limit": ("token", "coordinate"),
-            "label": ("token",)}
-    data = {name: table_of_rows(results.values(name), "draw", axes, d=d).assign_coords(time=list(times))
-            for name, d, times in (("draws", 2, TIMES), ("paranormal", 3, TIMES_IN_F))}
-    data["scipy"] = table_of_rows(results.values("scipy"), "draw", {"z": ("token", "coordinate")}, t=CHECKED)
+    """A table of draws for each V, the checked runs, the sizes along axes of their own, and the
+    runs of the pictures.
+    """
+    axes = {
+        "z": ("time", "token", "coordinate"),
+        "scores": ("row", "column"),
+        "limit": ("token", "coordinate"),
+        "label": ("token",),
+    }
+    data = {
+        name: table_of_rows(results.values(name), "draw", axes, d=d).assign_coords(time=list(times))
+        for name, d, times in (("draws", 2, TIMES), ("paranormal", 3, TIMES_IN_F))
+    }
+    data["scipy"] = table_of_rows(
+        results.values("scipy"), "draw", {"z": ("token", "coordinate")}, t=CHECKED
+    )
     sizes = SIZES[results.size]
-    found = {name: np.array([row[name] for row in results.values("sizes")]) for name in ("limit", "label")}
-    split = {name: values.reshape(len(sizes), -1, *values.shape[1:]) for name, values in found.items()}
-    mean = np.array([start_of(draw, 2, 1.0).mean(axis=0) for draw in range(split["label"].shape[1])])
+    found = {
+        name: np.array([row[name] for row in results.values("sizes")])
+        for name in ("limit", "label")
+    }
+    split = {
+        name: values.reshape(len(sizes), -1, *values.shape[1:]) for name, values in found.items()
+    }
+    mean = np.array(
+        [start_of(draw, 2, 1.0).mean(axis=0) for draw in range(split["label"].shape[1])]
+    )
     data["sizes"] = xarray.Dataset(
-        {"limit": (("size", "draw", "token", "coordinate"), split["limit"]), "label": (("size", "draw", "token"), split["label"]),
-         "mean": (("draw", "coordinate"), mean)}, coords={"size": np.array(sizes)})
+        {
+            "limit": (("size", "draw", "token", "coordinate"), split["limit"]),
+            "label": (("size", "draw", "token"), split["label"]),
+            "mean": (("draw", "coordinate"), mean),
+        },
+        coords={"size": np.array(sizes)},
+    )
     for shown in results.values("shown"):
         data |= shown
     return data
 
 
 compute = Parts(
-    {"draws": Part(measure_draw, lambda size: Grid({"d": [2], "draw": range(DRAWS[size][0])}), "draw {draw}, V = I", share=0.3),
-     "scipy": Part(solve_by_scipy, lambda size: Grid({"draw": range(DRAWS[size][0] // 8)}), "draw {draw} by SciPy", share=0.02),
-     "sizes": Part(measure_size, lambda size: Grid({"reach": SIZES[size], "draw": range(DRAWS[size][2])}),
-                   "start of size {reach:g}", share=0.25),
-     "paranormal": Part(measure_draw, lambda size: Grid({"d": [3], "draw": range(DRAWS[size][1])}), "paranormal draw {draw}",
-                        share=0.35),
-     "shown": Part(study_shown, Grid({"name": list(specs("full"))}), "the run {name}", share=0.1)},
+    {
+        "draws": Part(
+            measure_draw,
+            lambda size: Grid({"d": [2], "draw": range(DRAWS[size][0])}),
+            "draw {draw}, V = I",
+            share=0.3,
+        ),
+        "scipy": Part(
+            solve_by_scipy,
+            lambda size: Grid({"draw": range(DRAWS[size][0] // 8)}),
+            "draw {draw} by SciPy",
+            share=0.02,
+        ),
+        "sizes": Part(
+            measure_size,
+            lambda size: Grid({"reach": SIZES[size], "draw": range(DRAWS[size][2])}),
+            "start of size {reach:g}",
+            share=0.25,
+        ),
+        "paranormal": Part(
+            measure_draw,
+            lambda size: Grid({"d": [3], "draw": range(DRAWS[size][1])}),
+            "paranormal draw {draw}",
+            share=0.35,
+        ),
+        "shown": Part(
+            study_shown, Grid({"name": list(specs("full"))}), "the run {name}", share=0.1
+        ),
+    },
     assemble,
 )

@@ -1,4 +1,6 @@
-"""A simple leading eigenvalue in space, the others with negative real part: tokens approach two parallel planes."""
+"""A simple leading eigenvalue in space, the others with negative real part: tokens approach two
+parallel planes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from attnlab.experiments.common.portraits.run import film, film_options
 
 __all__ = ["film", "film_options", "spoils"]
 
-shown = Hyperplanes("hyperplanes_3d_decaying", n=40, d=3, noun="planes", what="exp(−tV) x approach two parallel planes",
-                    remark=" Off most are tokens that change their leader late, along their plane.")
+shown = Hyperplanes(
+    "hyperplanes_3d_decaying",
+    n=40,
+    d=3,
+    noun="planes",
+    what="exp(−tV) x approach two parallel planes",
+    remark=" Off most are tokens that change their leader late, along their plane.",
+)
 
 specs, compute, claims, figures = shown.specs, shown.compute, shown.claims, shown.figures

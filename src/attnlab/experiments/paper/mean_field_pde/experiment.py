@@ -1,4 +1,6 @@
-"""The mean-field equation solved by finite volumes, beside the tokens: two methods that share nothing."""
+"""The mean-field equation solved by finite volumes, beside the tokens: two methods that share
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,16 @@ MEAN, DEVIATION, REACH = 0.3, 0.4, 3.0
 
 
 def lopsided() -> Law:
-    """A smooth law on [-1.4, 1.4], flat at its ends, with density proportional to (1 - y²)² (1 + y/2), y = x / 1.4."""
+    """A smooth law on [-1.4, 1.4], flat at its ends, with density proportional to (1 - y²)² (1 +
+    y/2), y = x / 1.4.
+    """
     high = 1.4
-    density = np.polynomial.Polynomial([1, 0, -1 / high**2]) ** 2 * np.polynomial.Polynomial([1, 0.5 / high]) * 15 / (16 * high)
+    density = (
+        np.polynomial.Polynomial([1, 0, -1 / high**2]) ** 2
+        * np.polynomial.Polynomial([1, 0.5 / high])
+        * 15
+        / (16 * high)
+    )
     total = density.integ()
     return Law("smooth", -high, high, lambda x: total(x) - total(-high), density)
 
@@ -39,15 +48,32 @@ def gaussian() -> Law:
     def cumulative(x: np.ndarray) -> np.ndarray:
         return np.asarray((ndtr((x - MEAN) / DEVIATION) - ends[0]) / (ends[1] - ends[0]))
 
-    return Law("Gaussian", -REACH, REACH, cumulative, lambda x: np.exp(-(((x - MEAN) / DEVIATION) ** 2) / 2))
+    return Law(
+        "Gaussian",
+        -REACH,
+        REACH,
+        cumulative,
+        lambda x: np.exp(-(((x - MEAN) / DEVIATION) ** 2) / 2),
+    )
 
 
 def on_grids(law: Law, size: str, times: np.ndarray, V: float) -> Any:
-    """A Dataset of both schemes on all grids, one grid behind another along `slot`; `cells` says which grid a slot is of."""
+    """A Dataset of both schemes on all grids, one grid behind another along `slot`; `cells` says
+    which grid a slot is of.
+    """
     grids = GRIDS[size]
-    masses = [np.concatenate([solve_mean_field(law, N, times, V, scheme) for N in grids], axis=1) for scheme in SCHEMES]
-    return xarray.Dataset({"masses": (("scheme", "time", "slot"), np.array(masses)), "cells": ("slot", np.repeat(grids, grids)),
-                           "time": ("time", times)}, attrs={"low": law.low, "high": law.high, "V": V})
+    masses = [
+        np.concatenate([solve_mean_field(law, N, times, V, scheme) for N in grids], axis=1)
+        for scheme in SCHEMES
+    ]
+    return xarray.Dataset(
+        {
+            "masses": (("scheme", "time", "slot"), np.array(masses)),
+            "cells": ("slot", np.repeat(grids, grids)),
+            "time": ("time", times),
+        },
+        attrs={"low": law.low, "high": law.high, "V": V},
+    )
 
 
 def measure_law(context: Context, name: str) -> Any:
@@ -55,7 +81,9 @@ def measure_law(context: Context, name: str) -> Any:
     law = {"smooth": lopsided, "uniform": uniform_law}[name]()
     found = on_grids(law, context.size, TIMES, 1.0)
     for word, n in (("tokens", TOKENS[context.size]), ("few", FEW)):
-        run = simulate(Weights(V=np.eye(1)), law.start(n), times=TIMES, t_end=float(TIMES[-1]), rtol=1e-10)
+        run = simulate(
+            Weights(V=np.eye(1)), law.start(n), times=TIMES, t_end=float(TIMES[-1]), rtol=1e-10
+        )
         assert run.z is not None
         found[word] = (("time", f"of_{word}"), run.z[..., 0])
     return found
@@ -68,10 +96,26 @@ def measure_gaussian(context: Context, V: float) -> Any:
 
 def assemble(results: Results) -> dict[str, Any]:
     """One Dataset per law."""
-    return dict(zip(("smooth", "uniform", "gaussian_plus", "gaussian_minus"),
-                    [*results.values("laws"), *results.values("gaussian")], strict=True))
+    return dict(
+        zip(
+            ("smooth", "uniform", "gaussian_plus", "gaussian_minus"),
+            [*results.values("laws"), *results.values("gaussian")],
+            strict=True,
+        )
+    )
 
 
-compute = Parts({"laws": Part(measure_law, Grid({"name": ["smooth", "uniform"]}), "tokens and finite volumes, {name} law",
-                              share=0.8),
-                 "gaussian": Part(measure_gaussian, Grid({"V": [1.0, -1.0]}), "the Gaussian, V = {V:g}", share=0.2)}, assemble)
+compute = Parts(
+    {
+        "laws": Part(
+            measure_law,
+            Grid({"name": ["smooth", "uniform"]}),
+            "tokens and finite volumes, {name} law",
+            share=0.8,
+        ),
+        "gaussian": Part(
+            measure_gaussian, Grid({"V": [1.0, -1.0]}), "the Gaussian, V = {V:g}", share=0.2
+        ),
+    },
+    assemble,
+)

@@ -1,4 +1,6 @@
-"""Two measures stay together: W_2(mu_t, nu_t) <= e^{Ct} W_2(mu_0, nu_0), with the constant of analysis/stability.py."""
+"""Two measures stay together: W_2(mu_t, nu_t) <= e^{Ct} W_2(mu_0, nu_0), with the constant of
+analysis/stability.py.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,31 @@ def ball(d: int, radius: float, rng: np.random.Generator) -> np.ndarray:
     return radius * x / np.linalg.norm(x, axis=1).max()
 
 
-def solve(V: np.ndarray, M: np.ndarray, starts: np.ndarray, times: np.ndarray = TIMES, rtol: float = 1e-11) -> np.ndarray:
+def solve(
+    V: np.ndarray, M: np.ndarray, starts: np.ndarray, times: np.ndarray = TIMES, rtol: float = 1e-11
+) -> np.ndarray:
     """The tokens x (member, T, n, d) of several starts (member, n, d)."""
     weights = Weights(V=V, Q=np.eye(len(M)), K=M)
-    return np.array(simulate(weights, starts, times=times, t_end=float(times[-1]), rtol=rtol, frame="x").x)
+    return np.array(
+        simulate(weights, starts, times=times, t_end=float(times[-1]), rtol=rtol, frame="x").x
+    )
 
 
 def tangent(V: np.ndarray, M: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The derivative of the tokens at the last time by those at 0, (nd, nd), by central differences with attnlab."""
+    """The derivative of the tokens at the last time by those at 0, (nd, nd), by central differences
+    with attnlab.
+    """
     step = 1e-5
     nudges = step * np.eye(x.size).reshape(-1, *x.shape)
-    ends = solve(V, M, np.concatenate([x + nudges, x - nudges]), TIMES[[0, -1]])[:, -1].reshape(2, x.size, x.size)
+    ends = solve(V, M, np.concatenate([x + nudges, x - nudges]), TIMES[[0, -1]])[:, -1].reshape(
+        2, x.size, x.size
+    )
     return (ends[0] - ends[1]).T / (2 * step)
 
 
-def drawn_pair(kind: str, V: np.ndarray, M: np.ndarray, radius: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def drawn_pair(
+    kind: str, V: np.ndarray, M: np.ndarray, radius: float, rng: np.random.Generator
+) -> tuple[np.ndarray, ...]:
     """(x, y, the largest singular value of the tangent map at x)."""
     d = len(V)
     x = ball(d, radius, rng)
@@ -70,10 +82,12 @@ def drawn_pair(kind: str, V: np.ndarray, M: np.ndarray, radius: float, rng: np.r
 
 
 def crowd_rate(radius: float) -> tuple[int, float, np.ndarray]:
-    """(N, rate, (change of the leader, change of the crowd)): the fastest growth of W_2 at a leader at -R and N tokens at R.
+    """(N, rate, (change of the leader, change of the crowd)): the fastest growth of W_2 at a leader
+    at -R and N tokens at R.
 
-    d = 1, V = 1, M = -1: tokens look for their opposite. N = e^{2R²} makes crowd and leader equally heavy in the crowd's eyes.
-    In the norm of W_2, |(u, v)|² = (u² + N v²) / (N + 1), the fastest rate is the largest eigenvalue of a symmetric part.
+    d = 1, V = 1, M = -1: tokens look for their opposite. N = e^{2R²} makes crowd and leader equally
+    heavy in the crowd's eyes. In the norm of W_2, |(u, v)|² = (u² + N v²) / (N + 1), the fastest
+    rate is the largest eigenvalue of a symmetric part.
     """
     N = round(float(np.exp(2 * radius**2)))
     x, mass = np.array([-radius, radius]), np.array([1.0, N])
@@ -88,18 +102,26 @@ def crowd_rate(radius: float) -> tuple[int, float, np.ndarray]:
 
 
 def measure_crowd(_: Context, radius: float) -> dict[str, float]:
-    """N, the rate by the closed form, and the rate at which W_2 of two runs of N + 1 tokens begins to grow."""
+    """N, the rate by the closed form, and the rate at which W_2 of two runs of N + 1 tokens begins
+    to grow.
+    """
     N, rate, change = crowd_rate(radius)
     x = np.append(-radius, np.full(N, radius))[:, None]
     y = x + 1e-5 * np.append(change[0], np.full(N, change[1]))[:, None]
     times = np.array([0.0, 2e-3 / rate])
     runs = solve(np.eye(1), -np.eye(1), np.stack([x, y]), times, 1e-13)
     far = [wasserstein(*runs[:, k]) for k in (0, 1)]
-    return {"crowd": float(N), "closed_form": rate, "measured": float(np.log(far[1] / far[0]) / times[1])}
+    return {
+        "crowd": float(N),
+        "closed_form": rate,
+        "measured": float(np.log(far[1] / far[0]) / times[1]),
+    }
 
 
 def measure_pairs(context: Context) -> dict[str, Any]:
-    """The pairs of measures, one after another from one generator, and two tangent maps computed in two ways."""
+    """The pairs of measures, one after another from one generator, and two tangent maps computed in
+    two ways.
+    """
     rng = np.random.default_rng(7)
     rows: list[dict[str, Any]] = []
     checks: list[dict[str, Any]] = []
@@ -111,13 +133,28 @@ def measure_pairs(context: Context) -> dict[str, Any]:
         x, y, sigma = drawn_pair(kind, V, M, RADII[(number // 4) % 3], rng)
         tokens = np.zeros((2, len(TIMES), TOKENS, 3))
         tokens[..., :d] = solve(V, M, np.stack([x, y[coupling(x, y)]]))
-        rows.append({"tokens": tokens, "singular_value": sigma, "kind": kind, "weights": name, "d": d})
+        rows.append(
+            {"tokens": tokens, "singular_value": sigma, "kind": kind, "weights": name, "d": d}
+        )
         if kind == "worst" and len(checks) < 3:
-            checks.append({"differences": sigma, "formula": np.linalg.norm(tangent_by_scipy(V, M, x, TIMES[-1]), 2)})
+            checks.append(
+                {
+                    "differences": sigma,
+                    "formula": np.linalg.norm(tangent_by_scipy(V, M, x, TIMES[-1]), 2),
+                }
+            )
     pairs = table_of_rows(rows, "pair", {"tokens": ("member", "time", "token", "coordinate")})
     return {"pairs": pairs.assign_coords(time=TIMES), "tangent": table_of_rows(checks)}
 
 
-compute = Parts({"measures": Part(measure_pairs, share=0.85),
-                 "crowds": Part(measure_crowd, Grid({"radius": CROWDS["full"]}, small={"radius": CROWDS["small"]}),
-                                "a leader and its crowd, R = {radius:g}", share=0.15)})
+compute = Parts(
+    {
+        "measures": Part(measure_pairs, share=0.85),
+        "crowds": Part(
+            measure_crowd,
+            Grid({"radius": CROWDS["full"]}, small={"radius": CROWDS["small"]}),
+            "a leader and its crowd, R = {radius:g}",
+            share=0.15,
+        ),
+    }
+)

@@ -1,4 +1,6 @@
-"""The flow with one trained head, V = I and V of the head: is it one cluster, and not at the origin?"""
+"""The flow with one trained head, V = I and V of the head: is it one cluster, and not at the
+origin?
+"""
 
 from __future__ import annotations
 
@@ -33,25 +35,42 @@ N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
 STEPS = round(T / EULER_STEP)
 
 SCALE = 0.05
-"""Tokens are in one cluster when steps between them are no longer than this part of the first diameter; z for V = I, directions
-for V of the head."""
+"""Tokens are in one cluster when steps between them are no longer than this part of the first
+diameter; z for V = I, directions for V of the head.
+"""
 
 SHOWN = (0, STEPS // 2, STEPS)
 """The steps that the slides colour."""
-RANDOM_CASES = (("identity", "cube"), ("identity", "sphere"), ("own", "cube"), ("own", "sphere"), ("own", "one side"))
-TEXT_CASES = (("identity", "paragraph"), ("own", "paragraph"), ("identity", "cube"), ("own", "cube"))
+RANDOM_CASES = (
+    ("identity", "cube"),
+    ("identity", "sphere"),
+    ("own", "cube"),
+    ("own", "sphere"),
+    ("own", "one side"),
+)
+TEXT_CASES = (
+    ("identity", "paragraph"),
+    ("own", "paragraph"),
+    ("identity", "cube"),
+    ("own", "cube"),
+)
 
 DRAWN = {"first": RANDOM_CASES, "text": TEXT_CASES[:2]}
-"""The cases with the first head and with that of the model that reads, (values, start); of the latter two are drawn."""
+"""The cases with the first head and with that of the model that reads, (values, start); of the
+latter two are drawn.
+"""
 SEEDS = {"full": {"cube": 12, "sphere": 12, "own": 3}, "small": {"cube": 1, "sphere": 5, "own": 1}}
 PIECES = {"full": {"identity": 34, "own": 12}, "small": {"identity": 6, "own": 14}}
 
 CUBES_OF_TEXT = {"full": 4, "small": 1}
-"""Starts of a case: seeds, for V = I by the kind of start; disjoint pieces of the paragraphs; and, for the head that reads, seeds
-of the cube."""
+"""Starts of a case: seeds, for V = I by the kind of start; disjoint pieces of the paragraphs; and,
+for the head that reads, seeds of the cube.
+"""
 
 SOFTNESS = 0.2
-"""Of the planted head that reads: scores of a row then differ by a few units, as those of trained heads on text do."""
+"""Of the planted head that reads: scores of a row then differ by a few units, as those of trained
+heads on text do.
+"""
 
 WORK = 750_000.0
 """Units for one certified limit. Limits of trained heads took up to 13,000 of them."""
@@ -60,7 +79,9 @@ SURVIVES = 0.5
 
 @dataclass(frozen=True)
 class Head:
-    """One good triple; reader: the model that embeds paragraphs for it, None where only random tokens are asked for."""
+    """One good triple; reader: the model that embeds paragraphs for it, None where only random
+    tokens are asked for.
+    """
 
     role: str
     model: str
@@ -72,23 +93,34 @@ class Head:
 
     def facts(self) -> dict[str, Any]:
         """Who it is, for attributes, under its role."""
-        named = {"model": self.model, "layer": self.layer, "head": self.number, "leading": self.leading, "d": self.weights.d}
+        named = {
+            "model": self.model,
+            "layer": self.layer,
+            "head": self.number,
+            "leading": self.leading,
+            "d": self.weights.d,
+        }
         return {f"{self.role}_{name}": value for name, value in named.items()}
 
 
 class Heads:
-    """The head of the first model, and that of the one that reads; why: the reason where the second is not here.
+    """The head of the first model, and that of the one that reads; why: the reason where the second
+    is not here.
 
-    model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs. Of each, the
-    head is the good triple with the largest eigenvalue. At size "small" tiny models with planted
-    eigenvalues replace both.
+    model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer:
+    paragraphs. Of each, the head is the good triple with the largest eigenvalue. At size "small"
+    tiny models with planted eigenvalues replace both.
     """
 
     def __init__(self, size: str, model: str = "plbert", text: str = "minilm"):
         first: Any = Planted() if size == "small" and model == "plbert" else load(model)
         self.of_role = {"first": _head("first", first)}
-        if size == "small" and text == "minilm":             # as wide as the stand-in, whose embeddings are its tokens
-            second: Any = PlantedHeads("planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS)
+        if (
+            size == "small" and text == "minilm"
+        ):  # as wide as the stand-in, whose embeddings are its tokens
+            second: Any = PlantedHeads(
+                "planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS
+            )
             reader, self.why = stand_in(), ""
         else:
             second, self.why = trained_model(size, text)
@@ -102,10 +134,22 @@ class Heads:
 
 
 def run_grids(size: str) -> list[Grid]:
-    """All cases with their starts; for V = I with the first head there are as many as of its kind of start."""
-    places = [("first", *case, SEEDS[size][case[1] if case[0] == "identity" else "own"]) for case in RANDOM_CASES]
-    places += [("text", values, start, PIECES[size][values] if start == "paragraph" else CUBES_OF_TEXT[size])
-               for values, start in TEXT_CASES]
+    """All cases with their starts; for V = I with the first head there are as many as of its kind
+    of start.
+    """
+    places = [
+        ("first", *case, SEEDS[size][case[1] if case[0] == "identity" else "own"])
+        for case in RANDOM_CASES
+    ]
+    places += [
+        (
+            "text",
+            values,
+            start,
+            PIECES[size][values] if start == "paragraph" else CUBES_OF_TEXT[size],
+        )
+        for values, start in TEXT_CASES
+    ]
     return grids_of("role, values, start, seed", places)
 
 
@@ -119,10 +163,20 @@ def assemble(results: Results) -> dict[str, Any]:
     """Runs of all cases, the typical ones that are drawn, and plain Euler steps."""
     heads = results.shared.of_role
     facts = {name: value for head in heads.values() for name, value in head.facts().items()}
-    drawn = [[one["picture"] for case, one in results.found["runs"] if tuple(case.values())[:3] == (role, *here)]
-             for role in heads for here in DRAWN[role]]
-    return {"runs": table_of_rows(results.rows("runs", "row"), "run", why=results.shared.why, **facts),
-            "pictures": _stacked([_typical(some) for some in drawn]), "plain": results.values("plain")[0]}
+    drawn = [
+        [
+            one["picture"]
+            for case, one in results.found["runs"]
+            if tuple(case.values())[:3] == (role, *here)
+        ]
+        for role in heads
+        for here in DRAWN[role]
+    ]
+    return {
+        "runs": table_of_rows(results.rows("runs", "row"), "run", why=results.shared.why, **facts),
+        "pictures": _stacked([_typical(some) for some in drawn]),
+        "plain": results.values("plain")[0],
+    }
 
 
 def _head(role: str, model: Any, reader: Any = None) -> Head:
@@ -131,8 +185,8 @@ def _head(role: str, model: Any, reader: Any = None) -> Head:
 
 
 def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
-    """Tokens of the cube [-5, 5]^d, of the sphere of radius sqrt(d), of the cube mirrored to where phi_1 is positive, or the
-    embedded tokens of the seed-th piece of the paragraphs.
+    """Tokens of the cube [-5, 5]^d, of the sphere of radius sqrt(d), of the cube mirrored to where
+    phi_1 is positive, or the embedded tokens of the seed-th piece of the paragraphs.
     """
     rng, d = np.random.default_rng(seed), head.weights.d
     if start == "paragraph":
@@ -143,7 +197,9 @@ def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
     return np.asarray(x0 * np.sign(x0 @ leading(head.weights).psi)[:, None])
 
 
-def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def one_case(
+    head: Head, values: str, start: str, seed: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The numbers of one run and of Euler's, and what may be drawn of it."""
     weights, x0 = head.weights, first_tokens(head, start, seed)
     positive = float(np.mean(x0 @ leading(weights).psi > 0))
@@ -151,14 +207,24 @@ def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, 
     if values == "identity":
         weights, x0, _ = in_span(Weights(Q=weights.Q, K=weights.K, V=np.eye(weights.d)), x0)
     options: dict[str, Any] = {"t_end": T, "times": times, "throw": False}
-    fine: dict[str, Any] = {"rtol": 1e-7} if values == "identity" else {"stepper": "rk4", "dt": FINE_STEP, "frame": "x"}
+    fine: dict[str, Any] = (
+        {"rtol": 1e-7}
+        if values == "identity"
+        else {"stepper": "rk4", "dt": FINE_STEP, "frame": "x"}
+    )
     run = simulate(weights, x0, **options, **fine)
     euler = simulate(weights, x0, **options, stepper="euler", dt=EULER_STEP, frame="x")
-    row = {**_numbers(run, values), **_of_leader(weights, run, euler), **_certified(weights, x0, run, values)}
+    row = {
+        **_numbers(run, values),
+        **_of_leader(weights, run, euler),
+        **_certified(weights, x0, run, values),
+    }
     followed = [attention(one, at=STEPS)[0].argmax(axis=1) for one in (run, euler)]
     row["fewer_side"] = min(positive, 1 - positive)
     row["same_leaders"] = float(np.mean(followed[0] == followed[1]))
-    row["survivors_of_euler"] = int(np.sum(eigenvalue_moduli(attention(euler, at=STEPS)[0]) > SURVIVES))
+    row["survivors_of_euler"] = int(
+        np.sum(eigenvalue_moduli(attention(euler, at=STEPS)[0]) > SURVIVES)
+    )
     return row, _picture(run, euler)
 
 
@@ -169,24 +235,33 @@ def _states(run: Any) -> np.ndarray:
 
 
 def _numbers(run: Any, values: str) -> dict[str, Any]:
-    """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
+    """Clusters at T, how far they are from the origin, over their width, variance on one and three
+    axes, what survives of P.
+    """
     states = _states(run)
     followed = run.rescaled if values == "identity" else unit(states)
     labels = cluster_labels(followed[-1], SCALE * float(diameter(followed[0])))
     last = states[-1]
     centres = cluster_centres(last, labels)
-    widths = [np.linalg.norm(last[labels == label] - centre, axis=1).max() for label, centre in enumerate(centres)]
+    widths = [
+        np.linalg.norm(last[labels == label] - centre, axis=1).max()
+        for label, centre in enumerate(centres)
+    ]
     shares = principal(last[None])[1]
     return {
-        "clusters": len(centres), "away": float(min(np.linalg.norm(centres, axis=1) / np.maximum(widths, 1e-300))),
-        "nearest": float(np.linalg.norm(centres, axis=1).min()), "share_of_one": float(shares[0]),
+        "clusters": len(centres),
+        "away": float(min(np.linalg.norm(centres, axis=1) / np.maximum(widths, 1e-300))),
+        "nearest": float(np.linalg.norm(centres, axis=1).min()),
+        "share_of_one": float(shares[0]),
         "share_of_three": float(shares.sum()),
         "survivors": int(np.sum(eigenvalue_moduli(attention(run, at=STEPS)[0]) > SURVIVES)),
     }
 
 
 def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
-    """How far a steady leader is from e^{tV}, and Euler's from (I + dt V)^k, from the middle to the end: relative."""
+    """How far a steady leader is from e^{tV}, and Euler's from (I + dt V)^k, from the middle to the
+    end: relative.
+    """
     B, C = factors_of(weights)
     half, found = STEPS // 2, {}
     for name, one in (("leader_off", run), ("euler_off", euler)):
@@ -202,12 +277,16 @@ def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
             for _ in range(half):
                 expected = expected + EULER_STEP * (B @ (C @ expected))
         expected = expected * np.exp(scale[half] - scale[-1])
-        found[name] = float(np.linalg.norm(states[-1, leader] - expected) / np.linalg.norm(expected))
+        found[name] = float(
+            np.linalg.norm(states[-1, leader] - expected) / np.linalg.norm(expected)
+        )
     return found
 
 
 def steady_leader(run: Any, half: int) -> int:
-    """A token that attends to itself alone from the middle on, that with most followers; -1 where there is none."""
+    """A token that attends to itself alone from the middle on, that with most followers; -1 where
+    there is none.
+    """
     itself = np.min([np.diag(attention(run, at=at)[0]) for at in range(half, STEPS + 1)], axis=0)
     received = attention(run, at=STEPS)[0].sum(axis=0)
     steady = np.flatnonzero(itself > 1 - 1e-12)
@@ -215,29 +294,45 @@ def steady_leader(run: Any, half: int) -> int:
 
 
 def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[str, Any]:
-    """The certified limit for V = I: how many, whether decided before T, and the variance of the limits on three axes."""
+    """The certified limit for V = I: how many, whether decided before T, and the variance of the
+    limits on three axes.
+    """
     nothing = {"limits": 0, "is_decided": 0, "share_of_limits": np.nan, "nearest_of_limits": np.nan}
-    if values != "identity":                       # d = 768 with scores of thousands: not certified in minutes
+    if values != "identity":  # d = 768 with scores of thousands: not certified in minutes
         return nothing
     end = limit(weights, x0, work=WORK)
     if end.grade != "exact":
         return nothing
     points = end.limits
     sizes = np.linalg.norm(points, axis=1)
-    return {"limits": int(end.count or 0), "is_decided": int(end.t <= T), "nearest_of_limits": float(sizes.min() / sizes.max()),
-            "share_of_limits": float(principal(points[None])[1].sum())}
+    return {
+        "limits": int(end.count or 0),
+        "is_decided": int(end.t <= T),
+        "nearest_of_limits": float(sizes.min() / sizes.max()),
+        "share_of_limits": float(principal(points[None])[1].sum()),
+    }
 
 
 def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
-    """Directions at the steps shown on the principal axes of all of them, by the flow and by Euler, and moduli of P over time."""
+    """Directions at the steps shown on the principal axes of all of them, by the flow and by Euler,
+    and moduli of P over time.
+    """
     both = np.concatenate([_states(one)[list(SHOWN)] for one in (run, euler)])
     plane, _ = principal(unit(both), 2)
-    return {"plane": plane[: len(SHOWN)], "euler": plane[len(SHOWN) :], "origin": _origin(unit(both)),
-            "modulus": np.stack([eigenvalue_moduli(attention(run, at=at)[0]) for at in range(STEPS + 1)])}
+    return {
+        "plane": plane[: len(SHOWN)],
+        "euler": plane[len(SHOWN) :],
+        "origin": _origin(unit(both)),
+        "modulus": np.stack(
+            [eigenvalue_moduli(attention(run, at=at)[0]) for at in range(STEPS + 1)]
+        ),
+    }
 
 
 def _origin(units: np.ndarray) -> np.ndarray:
-    """Where 0 is on the axes of `principal`: it is projected with the others and taken out of their mean."""
+    """Where 0 is on the axes of `principal`: it is projected with the others and taken out of their
+    mean.
+    """
     flat = units.reshape(-1, units.shape[-1])
     plane, _ = principal(flat[None], 2)
     along, *_ = np.linalg.lstsq(flat - flat.mean(axis=0), plane[0], rcond=None)
@@ -251,13 +346,22 @@ def _typical(pictures: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _stacked(pictures: list[dict[str, np.ndarray]]) -> Any:
-    axes = {"plane": ("case", "step", "token", "axis"), "euler": ("case", "step", "token", "axis"), "origin": ("case", "axis"),
-            "modulus": ("case", "time", "order"), "seed": ("case",)}
-    return xarray.Dataset({name: (axes[name], np.stack([one[name] for one in pictures])) for name in axes})
+    axes = {
+        "plane": ("case", "step", "token", "axis"),
+        "euler": ("case", "step", "token", "axis"),
+        "origin": ("case", "axis"),
+        "modulus": ("case", "time", "order"),
+        "seed": ("case",),
+    }
+    return xarray.Dataset(
+        {name: (axes[name], np.stack([one[name] for one in pictures])) for name in axes}
+    )
 
 
 def plain_euler(context: Context) -> Any:
-    """The tokens after all steps by ours and by the formula of the slides, token by token: both over the largest."""
+    """The tokens after all steps by ours and by the formula of the slides, token by token: both
+    over the largest.
+    """
     head = context.shared.of_role["first"]
     weights, x0 = head.weights, first_tokens(head, "cube", 0)
     M, V = weights.M[0], weights.full_V[0]
@@ -269,8 +373,12 @@ def plain_euler(context: Context) -> Any:
             heard = np.exp(scores - scores.max())
             forward[i] = x[i] + EULER_STEP * V @ (heard @ x / heard.sum())
         x = forward
-    ours = simulate(weights, x0, t_end=T, times=[0.0, T], stepper="euler", dt=EULER_STEP, frame="x").x[-1]
-    return table({"plain": (x / np.abs(x).max()).ravel(), "ours": (ours / np.abs(x).max()).ravel()}, "entry")
+    ours = simulate(
+        weights, x0, t_end=T, times=[0.0, T], stepper="euler", dt=EULER_STEP, frame="x"
+    ).x[-1]
+    return table(
+        {"plain": (x / np.abs(x).max()).ravel(), "ours": (ours / np.abs(x).max()).ravel()}, "entry"
+    )
 
 
 compute = Parts(
@@ -278,5 +386,7 @@ compute = Parts(
         "runs": Part(measure_run, run_grids, "{role} head, V {values}, {start}, {seed}", 0.95),
         "plain": Part(plain_euler, doing="plain Euler steps", share=0.05),
     },
-    prepare=Heads, leave_out=Heads.without, assemble=assemble,
+    prepare=Heads,
+    leave_out=Heads.without,
+    assemble=assemble,
 )

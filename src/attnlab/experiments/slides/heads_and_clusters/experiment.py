@@ -1,4 +1,6 @@
-"""How the number of heads changes clusters: under heads that disagree no token stands still, and tokens merge."""
+"""How the number of heads changes clusters: under heads that disagree no token stands still, and
+tokens merge.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.halved import Halved
-from attnlab.experiments.common.heads import HEADS, VALUES, Trained, cube_start, real_start, synthetic_heads
+from attnlab.experiments.common.heads import (
+    HEADS,
+    VALUES,
+    Trained,
+    cube_start,
+    real_start,
+    synthetic_heads,
+)
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
@@ -25,7 +34,9 @@ from attnlab.types import Weights
 MANY, D = max(HEADS), 3
 
 SYNTHETIC = ("synthetic", "alike")
-"""Q_h and K_h independent, so that scores have no sign; or Q_h = K_h, so that every Q_h^T K_h is positive definite."""
+"""Q_h and K_h independent, so that scores have no sign; or Q_h = K_h, so that every Q_h^T K_h is
+positive definite.
+"""
 
 EULER_STEP = 0.1
 """The slides' time step."""
@@ -41,30 +52,41 @@ PIECES = {"full": {10: 10, 30: 10, 100: 6, 300: 3}, "small": {5: 2, 10: 10, 20: 
 """Trained heads: random starts, and pieces of the paragraphs, for each n."""
 
 FIRST_PIECE = {10: 90, 100: 3}
-"""The first piece that is read (else 0): so that pieces of 10, 30 and 100 tokens do not overlap; those of 300 do."""
+"""The first piece that is read (else 0): so that pieces of 10, 30 and 100 tokens do not overlap;
+those of 300 do.
+"""
 
 SIZES = {"full": {"few": 30, "more": 100, "many": 300}, "small": {"few": 5, "more": 10, "many": 20}}
 """What few (at most), more and many tokens are in the words of the slides."""
 
 STEP, FINE_STEP, TEXT_STEP, OWN_STEP, FINE_OWN_STEP = 0.1, 0.05, 0.2, 0.2, 0.15
-"""Steps in tau; fine ones for one or two trained heads on the cube, where a change of leader turns a token at once, and for
-sixteen trained heads with their own values, which depend on it most; long ones for text, whose scores are soft at first."""
+"""Steps in tau; fine ones for one or two trained heads on the cube, where a change of leader turns
+a token at once, and for sixteen trained heads with their own values, which depend on it most; long
+ones for text, whose scores are soft at first.
+"""
 
 AT_MOST = 100
-"""More tokens only with V_h = I and without certified limits; trained ones with one head and with all, of the cube with all."""
+"""More tokens only with V_h = I and without certified limits; trained ones with one head and with
+all, of the cube with all.
+"""
 
 WORK = 625_000.0
 """Units for one certified limit. The most that one took, of embedded tokens, is 28,000."""
 
 OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
-"""With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer starts of each kind."""
+"""With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer
+starts of each kind.
+"""
 
 HALVED, MOST_HALVED = {"full": 5, "small": 3}, {"full": 30, "small": 10}
-"""V_h = I: so many draws of each case up to so many tokens are followed by half the steps too; own values: all."""
+"""V_h = I: so many draws of each case up to so many tokens are followed by half the steps too; own
+values: all.
+"""
 MIXTURES = 2000
 
 PANELS: dict[str, dict[int, tuple[float, ...]]] = {
-    "full": {30: (1.0, 7.0, 15.0), 100: (1.0, 10.0, 20.0)}, "small": {10: (1.0, 3.0), 20: (1.0, 4.0)},
+    "full": {30: (1.0, 7.0, 15.0), 100: (1.0, 10.0, 20.0)},
+    "small": {10: (1.0, 3.0), 20: (1.0, 4.0)},
 }
 """The times shown in the slides, by n."""
 RUNS, DOING = ("narrow", "wide"), "{family}, n = {n}, {heads} heads"
@@ -89,56 +111,109 @@ def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
 def run_grids(size: str, is_wide: bool) -> list[Grid]:
     """All runs; wide ones are followed in NumPy, so that two may go at once."""
     found: list[tuple[Any, ...]] = [
-        (family, values, "cube", n, HEADS, draws if values == "identity" else min(draws, OWN_DRAWS[n])) for family in SYNTHETIC
-        for values in VALUES for n, draws in DRAWS[size].items() if values == "identity" or n <= AT_MOST]
+        (
+            family,
+            values,
+            "cube",
+            n,
+            HEADS,
+            draws if values == "identity" else min(draws, OWN_DRAWS[n]),
+        )
+        for family in SYNTHETIC
+        for values in VALUES
+        for n, draws in DRAWS[size].items()
+        if values == "identity" or n <= AT_MOST
+    ]
     for start, many in (("cube", CUBES[size]), ("paragraph", PIECES[size])):
-        found += [("trained", "identity", start, n, HEADS if n <= AT_MOST else (MANY,) if start == "cube" else (1, MANY), draws)
-                  for n, draws in many.items()]
-        found += [("trained", "own", start, n, HEADS, draws) for n, draws in OWN_TRAINED[size].items()]
-    return grids_of("family, values, start, n, heads, seed", [
-        one for one in found if is_wide == (one[:2] == ("trained", "identity") and one[3] >= flows.WIDE)], first=1)
+        found += [
+            (
+                "trained",
+                "identity",
+                start,
+                n,
+                HEADS if n <= AT_MOST else (MANY,) if start == "cube" else (1, MANY),
+                draws,
+            )
+            for n, draws in many.items()
+        ]
+        found += [
+            ("trained", "own", start, n, HEADS, draws) for n, draws in OWN_TRAINED[size].items()
+        ]
+    return grids_of(
+        "family, values, start, n, heads, seed",
+        [
+            one
+            for one in found
+            if is_wide == (one[:2] == ("trained", "identity") and one[3] >= flows.WIDE)
+        ],
+        first=1,
+    )
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """Every run with its clusters; where clusters of paragraphs are; the slides' Euler steps; and what is known exactly."""
+    """Every run with its clusters; where clusters of paragraphs are; the slides' Euler steps; and
+    what is known exactly.
+    """
     data = {"euler": table_of_rows(results.rows("euler")), "checks": results.values("checks")[0]}
-    data["cases"] = table_of_rows([row for part in RUNS for row in results.rows(part, "row")], axes={"counts": ("tau",)},
-                                  model=results.shared.name, why=results.why)
+    data["cases"] = table_of_rows(
+        [row for part in RUNS for row in results.rows(part, "row")],
+        axes={"counts": ("tau",)},
+        model=results.shared.name,
+        why=results.why,
+    )
     data["cases"].attrs.update(SIZES[results.size])
     places = [row for part in RUNS for row in results.rows(part, "places")]
     if places:
-        data["places"] = table_of_rows([{name: row[name] for name in PLACES} for row in places], "cluster",
-                                       model=results.shared.name)
+        data["places"] = table_of_rows(
+            [{name: row[name] for name in PLACES} for row in places],
+            "cluster",
+            model=results.shared.name,
+        )
     return data
 
 
 def measure_run(context: Context, **case: Any) -> dict[str, Any]:
-    """{"row": its numbers, "places": where clusters of a paragraph are}; by half the steps where they were taken too.
+    """{"row": its numbers, "places": where clusters of a paragraph are}; by half the steps where
+    they were taken too.
 
-    halved: the number of clusters by half the steps less that by whole ones; apart: how far tokens are apart then, at the end and
-    over the first diameter; NaN where only whole ones were taken. counts: the number of clusters over time.
+    halved: the number of clusters by half the steps less that by whole ones; apart: how far tokens
+    are apart then, at the end and over the first diameter; NaN where only whole ones were taken.
+    counts: the number of clusters over time.
     """
     family, values, start, n, count, seed = case.values()
     (weights, x0), size = problem(context.shared, **case), context.size
-    runs = Halved.follow(lambda step: flows.follow(weights, x0, values, step, until_single=True),
-                         step_of(family, values, start, count),
-                         when=values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]))
+    runs = Halved.follow(
+        lambda step: flows.follow(weights, x0, values, step, until_single=True),
+        step_of(family, values, start, count),
+        when=values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]),
+    )
     flow, (halved, apart) = runs.best, runs.compare(_apart, missing=(np.nan, np.nan))
     counts = flows.counts_over_time(flow) if values == "identity" else flows.count_at_end(flow)
     is_simple = family in SYNTHETIC and values == "identity"
-    kept, inner = flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
+    kept, inner = (
+        flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
+    )
     row = {
-        "count": len(flow.centres), "movement": flows.movement(flow), "is_complete": int(flow.is_complete),
+        "count": len(flow.centres),
+        "movement": flows.movement(flow),
+        "is_complete": int(flow.is_complete),
         "merging": flows.last_merging(counts) if values == "identity" else np.nan,
-        "reached": float(flow.tau[-1]), "kept": kept, "inner": inner, "halved": halved, "apart": apart,
+        "reached": float(flow.tau[-1]),
+        "kept": kept,
+        "inner": inner,
+        "halved": halved,
+        "apart": apart,
         "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
-        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0, "counts": counts,
+        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
+        "counts": counts,
     }
     return {"row": row, "places": _places(flow) if start == "paragraph" else []}
 
 
 def _apart(whole: flows.Shapes, half: flows.Shapes) -> tuple[float, float]:
-    """(further clusters by half the steps, how far tokens are apart at the end, over the first diameter); NaN if incomplete."""
+    """(further clusters by half the steps, how far tokens are apart at the end, over the first
+    diameter); NaN if incomplete.
+    """
     if not (whole.is_complete and half.is_complete):
         return np.nan, np.nan
     last = min(len(half.shapes), len(whole.shapes)) - 1
@@ -155,8 +230,12 @@ def step_of(family: str, values: str, start: str, count: int) -> float:
     return FINE_STEP if family == "trained" and count <= 2 else STEP
 
 
-def problem(shared: Trained, family: str, values: str, start: str, n: int, heads: int, seed: int) -> tuple[Weights, np.ndarray]:
-    """The weights and the first tokens of a run; of a paragraph the seed-th piece of n tokens that is read."""
+def problem(
+    shared: Trained, family: str, values: str, start: str, n: int, heads: int, seed: int
+) -> tuple[Weights, np.ndarray]:
+    """The weights and the first tokens of a run; of a paragraph the seed-th piece of n tokens that
+    is read.
+    """
     if family in SYNTHETIC:
         return synthetic(family, heads, values, seed), cube_start(n, D, seed)
     weights = shared.heads(heads, values)
@@ -166,11 +245,17 @@ def problem(shared: Trained, family: str, values: str, start: str, n: int, heads
 
 
 def _gap(weights: Weights) -> float:
-    """How far a real positive leading eigenvalue of V is ahead of the others, over itself; 0 where another one leads."""
+    """How far a real positive leading eigenvalue of V is ahead of the others, over itself; 0 where
+    another one leads.
+    """
     values = np.linalg.eigvals(weights.full_V[0])
     first = values[np.argmax(values.real)]
     rest = np.delete(values.real, np.argmax(values.real))
-    return float((first.real - rest.max()) / first.real) if first.imag == 0 and first.real >= np.abs(values).max() else 0.0
+    return (
+        float((first.real - rest.max()) / first.real)
+        if first.imag == 0 and first.real >= np.abs(values).max()
+        else 0.0
+    )
 
 
 def _certified(weights: Weights, x0: np.ndarray) -> int:
@@ -180,11 +265,19 @@ def _certified(weights: Weights, x0: np.ndarray) -> int:
 
 
 def _places(flow: flows.Shapes) -> list[dict[str, Any]]:
-    """For each cluster: the cosine to the nearest first token, and what random mixtures of the tokens have there."""
+    """For each cluster: the cosine to the nearest first token, and what random mixtures of the
+    tokens have there.
+    """
     tokens = flow.shapes[0]
     chance = flows.nearest_cosine(flows.random_mixtures(tokens, MIXTURES), tokens)
-    return [{"cosine": float(cosine), "half": float(np.median(chance)), "high": float(np.quantile(chance, 0.95))}
-            for cosine in flows.nearest_cosine(flow.centres, tokens)]
+    return [
+        {
+            "cosine": float(cosine),
+            "half": float(np.median(chance)),
+            "high": float(np.quantile(chance, 0.95)),
+        }
+        for cosine in flows.nearest_cosine(flow.centres, tokens)
+    ]
 
 
 def panels(size: str) -> Grid:
@@ -193,7 +286,9 @@ def panels(size: str) -> Grid:
 
 
 def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]:
-    """What the slides computed: Euler steps of x beside the flow as far as double precision goes, a row for each time."""
+    """What the slides computed: Euler steps of x beside the flow as far as double precision goes, a
+    row for each time.
+    """
     times, found = PANELS[context.size][n], []
     weights, start, _ = in_span(*problem(context.shared, family, "identity", "cube", n, MANY, 1))
     flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube", MANY))
@@ -203,33 +298,64 @@ def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]
         k = round(t / EULER_STEP)
         at = int(np.argmin(np.abs(flow.tau - MANY * t)))
         z = steps[k] / (1 + EULER_STEP * MANY) ** k
-        found.append({
-            "t": t, "tau": MANY * t, "euler": int(cluster_count(z, scale)),
-            "flow": int(cluster_count(flow.shapes[at], scale)) if MANY * t <= flows.END else -1,
-            "off": float(np.linalg.norm(z - flow.shapes[at], axis=1).max() / diameter(start)),
-            "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
-        })
+        found.append(
+            {
+                "t": t,
+                "tau": MANY * t,
+                "euler": int(cluster_count(z, scale)),
+                "flow": int(cluster_count(flow.shapes[at], scale)) if MANY * t <= flows.END else -1,
+                "off": float(np.linalg.norm(z - flow.shapes[at], axis=1).max() / diameter(start)),
+                "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
+            }
+        )
     return found
 
 
 def checks(_: Context) -> Any:
-    """Equal heads against one head; SciPy on a plain right-hand side; and where double precision ends."""
+    """Equal heads against one head; SciPy on a plain right-hand side; and where double precision
+    ends.
+    """
     one, x0 = synthetic("alike", 1, "identity", 1), cube_start(10, D, 1)
-    equal = Weights(Q=np.repeat(one.Q, MANY, 0), K=np.repeat(one.K, MANY, 0), V=np.repeat(one.V, MANY, 0), source="equal heads")
+    equal = Weights(
+        Q=np.repeat(one.Q, MANY, 0),
+        K=np.repeat(one.K, MANY, 0),
+        V=np.repeat(one.V, MANY, 0),
+        source="equal heads",
+    )
     first = simulate(one, x0, t_end=10.0, saves=41, rtol=1e-9, frame="z").rescaled
     second = simulate(equal, x0, t_end=10.0 / MANY, saves=41, rtol=1e-9, frame="z").rescaled
     walls, off = [], []
     for family, count in (("synthetic", MANY), ("alike", 4)):
         weights, start = synthetic(family, count, "identity", 2), cube_start(10, D, 2)
         theirs = rescaled_by_scipy(weights, start, COMPARED, rtol=1e-8)
-        for flow in (flows.follow(weights, start, "identity", STEP), flows.with_summed_heads(weights, start, STEP, True)):
+        for flow in (
+            flows.follow(weights, start, "identity", STEP),
+            flows.with_summed_heads(weights, start, STEP, True),
+        ):
             if flow.tau[-1] >= COMPARED:
                 at = int(np.searchsorted(flow.tau, COMPARED))
-                off.append(float(np.linalg.norm(flow.shapes[at] - theirs, axis=1).max() / diameter(start)))
-        long = simulate(weights, start, t_end=80 / count, saves=321, stepper="rk4", dt=0.25 / count, frame="z", throw=False)
+                off.append(
+                    float(np.linalg.norm(flow.shapes[at] - theirs, axis=1).max() / diameter(start))
+                )
+        long = simulate(
+            weights,
+            start,
+            t_end=80 / count,
+            saves=321,
+            stepper="rk4",
+            dt=0.25 / count,
+            frame="z",
+            throw=False,
+        )
         walls.append(float(long.times[-1] * count) if not long.is_ok else np.inf)
-    return xarray.Dataset({"one": (("time", "token", "coordinate"), first), "equal": (("time", "token", "coordinate"), second),
-                           "off": ("compared", np.array(off)), "wall": ("run", np.array(walls))})
+    return xarray.Dataset(
+        {
+            "one": (("time", "token", "coordinate"), first),
+            "equal": (("time", "token", "coordinate"), second),
+            "off": ("compared", np.array(off)),
+            "wall": ("run", np.array(walls)),
+        }
+    )
 
 
 compute = Parts(
@@ -239,5 +365,7 @@ compute = Parts(
         "euler": Part(compare_euler, panels, "Euler steps, {family}, n = {n}", share=0.07),
         "checks": Part(checks, share=0.03),
     },
-    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+    prepare=Trained,
+    leave_out=Trained.without,
+    assemble=assemble,
 )

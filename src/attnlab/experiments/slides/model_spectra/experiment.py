@@ -1,4 +1,6 @@
-"""Every head of several trained models against chance: leading eigenvalues of V, and how their eigenvectors score themselves."""
+"""Every head of several trained models against chance: leading eigenvalues of V, and how their
+eigenvectors score themselves.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ TAIL = 0.025
 class Models(ModelsHere):
     """The models that are here, and the names of those that are not.
 
-    model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder. At size "small" two models in
-    memory with planted leading eigenvalues take the place of all.
+    model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder.
+    At size "small" two models in memory with planted leading eigenvalues take the place of all.
     """
 
     def __init__(self, size: str, model: str = "all"):
@@ -51,7 +53,9 @@ class Models(ModelsHere):
 
 
 def measure_model(context: Context, number: int) -> dict[str, Any]:
-    """{"fact": what chance gives, "heads": its heads, "controls": heads whose whole matrices are drawn}."""
+    """{"fact": what chance gives, "heads": its heads, "controls": heads whose whole matrices are
+    drawn}.
+    """
     one = context.shared.found[number]
     fact, null = _chance(one, NULL_DRAWS[context.size])
     return {"fact": fact, "heads": _heads(one, null), "controls": _controls(one, null, CONTROLS)}
@@ -60,18 +64,35 @@ def measure_model(context: Context, number: int) -> dict[str, Any]:
 def assemble(results: Results) -> dict[str, Any]:
     """All heads of the models, heads whose whole matrices are drawn, and the models."""
     found = results.values("models")
-    heads, controls = ([row for one in found for row in one[name]] for name in ("heads", "controls"))
-    return {"heads": table_of_rows(heads, "head", without=results.shared.missing), "controls": table_of_rows(controls, "control"),
-            "models": table_of_rows([one["fact"] for one in found], "model", draws=NULL_DRAWS[results.size])}
+    heads, controls = (
+        [row for one in found for row in one[name]] for name in ("heads", "controls")
+    )
+    return {
+        "heads": table_of_rows(heads, "head", without=results.shared.missing),
+        "controls": table_of_rows(controls, "control"),
+        "models": table_of_rows(
+            [one["fact"] for one in found], "model", draws=NULL_DRAWS[results.size]
+        ),
+    }
 
 
 def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
     """What Gaussian factors of the model's shape give, as a row, and the draws."""
     config = model.config
     null = null_of(config.d, config.head_size, config.head_size, draws=draws)
-    low, high = np.quantile(null.values["lambda1"], [TAIL, 1 - TAIL]) * np.sqrt(config.d * config.head_size)
-    row = {"name": model.name, "real": null.shares["real"], "low": low, "high": high, "d": config.d, "r": config.head_size,
-           "layers": config.layers, "is_tied": int(config.is_tied)}
+    low, high = np.quantile(null.values["lambda1"], [TAIL, 1 - TAIL]) * np.sqrt(
+        config.d * config.head_size
+    )
+    row = {
+        "name": model.name,
+        "real": null.shares["real"],
+        "low": low,
+        "high": high,
+        "d": config.d,
+        "r": config.head_size,
+        "layers": config.layers,
+        "is_tied": int(config.is_tied),
+    }
     return row, null
 
 
@@ -81,12 +102,19 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
     rows = []
     for one in measure_heads(model):
         numbers = one.numbers
-        rows.append({
-            "name": model.name, "layer": one.layer, "verdict": verdict(numbers), "score": numbers.score,
-            "ratio": _ratio(numbers, config.d, config.head_size), "rank": null.quantile("lambda1", numbers),
-            "off": abs(largest_modulus(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
-            "is_tied": int(config.is_tied),
-        })
+        rows.append(
+            {
+                "name": model.name,
+                "layer": one.layer,
+                "verdict": verdict(numbers),
+                "score": numbers.score,
+                "ratio": _ratio(numbers, config.d, config.head_size),
+                "rank": null.quantile("lambda1", numbers),
+                "off": abs(largest_modulus(one.weights) / abs(numbers.lambda1) - 1),
+                "depth": one.layer / max(config.layers - 1, 1),
+                "is_tied": int(config.is_tied),
+            }
+        )
     return rows
 
 
@@ -104,12 +132,21 @@ def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
     for _ in range(count):
         Q, K, C = rng.normal(size=(3, r, d))
         numbers = head_numbers(reduce_head(Q, K, rng.normal(size=(d, r)), C))
-        rows.append({"name": model.name, "rank": null.quantile("lambda1", numbers), "is_real": int(is_real(numbers)),
-                     "score": numbers.score, "ratio": _ratio(numbers, d, r)})
+        rows.append(
+            {
+                "name": model.name,
+                "rank": null.quantile("lambda1", numbers),
+                "is_real": int(is_real(numbers)),
+                "score": numbers.score,
+                "ratio": _ratio(numbers, d, r),
+            }
+        )
     return rows
 
 
 compute = Parts(
     {"models": Part(measure_model, Grid({"number": range(len(MODELS))}), "model {number}")},
-    prepare=Models, leave_out=Models.without, assemble=assemble,
+    prepare=Models,
+    leave_out=Models.without,
+    assemble=assemble,
 )

@@ -1,4 +1,6 @@
-"""Neural collapse of tokens: clusters become points at a known rate (NC1), but nothing makes a simplex of them (NC2)."""
+"""Neural collapse of tokens: clusters become points at a known rate (NC1), but nothing makes a
+simplex of them (NC2).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from attnlab.analysis.spectra import is_good_triple
 from attnlab.batches import members
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
-from attnlab.experiments.common.heads import HEADS, Trained, cube_start, real_start, synthetic_heads, trained_heads
+from attnlab.experiments.common.heads import (
+    HEADS,
+    Trained,
+    cube_start,
+    real_start,
+    synthetic_heads,
+    trained_heads,
+)
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.limits import limit
@@ -28,47 +37,92 @@ from attnlab.sweep.grid import Grid
 from attnlab.types import Trajectory, Weights
 
 KINDS = (("synthetic", "cube"), ("trained", "cube"), ("trained", "text"))
-"""Families and starts: tokens uniform in [-5, 5]^d, or an embedded piece of prose, every start another piece."""
+"""Families and starts: tokens uniform in [-5, 5]^d, or an embedded piece of prose, every start
+another piece.
+"""
 
 STARTS: dict[str, dict[tuple[str, str, str], tuple[int, ...]]] = {
-    "full": {("synthetic", "cube", "identity"): (30, 40, 20, 12, 8), ("trained", "cube", "identity"): (14, 14, 6, 4, 4),
-             ("trained", "text", "identity"): (24, 10, 6, 4, 4), ("synthetic", "cube", "own"): (60, 24, 24, 24, 24),
-             ("trained", "cube", "own"): (3, 3, 3, 2, 2), ("trained", "text", "own"): (3, 3, 3, 2, 2)},
-    "small": {("synthetic", "cube", "identity"): (7, 6, 3, 2, 4), ("trained", "cube", "identity"): (3, 1, 1, 1, 1),
-              ("trained", "text", "identity"): (3, 1, 1, 1, 1), ("synthetic", "cube", "own"): (6, 2, 2, 2, 2),
-              ("trained", "cube", "own"): (1, 1, 1, 1, 1), ("trained", "text", "own"): (1, 1, 1, 1, 1)},
+    "full": {
+        ("synthetic", "cube", "identity"): (30, 40, 20, 12, 8),
+        ("trained", "cube", "identity"): (14, 14, 6, 4, 4),
+        ("trained", "text", "identity"): (24, 10, 6, 4, 4),
+        ("synthetic", "cube", "own"): (60, 24, 24, 24, 24),
+        ("trained", "cube", "own"): (3, 3, 3, 2, 2),
+        ("trained", "text", "own"): (3, 3, 3, 2, 2),
+    },
+    "small": {
+        ("synthetic", "cube", "identity"): (7, 6, 3, 2, 4),
+        ("trained", "cube", "identity"): (3, 1, 1, 1, 1),
+        ("trained", "text", "identity"): (3, 1, 1, 1, 1),
+        ("synthetic", "cube", "own"): (6, 2, 2, 2, 2),
+        ("trained", "cube", "own"): (1, 1, 1, 1, 1),
+        ("trained", "text", "own"): (1, 1, 1, 1, 1),
+    },
 }
-"""How many, for each of the HEADS. Each start draws synthetic heads again, and takes another single trained head with V = I."""
+"""How many, for each of the HEADS. Each start draws synthetic heads again, and takes another single
+trained head with V = I.
+"""
 TOKENS = {"full": {"synthetic": 40, "trained": 30}, "small": {"synthetic": 24, "trained": 14}}
 
 D = 8
 """Of the synthetic heads."""
 
 TAUS = np.arange(0.0, 22.01, 0.5)
-"""Natural time: τ = Ht for V = I, τ = λt for own values, λ the largest real part of the eigenvalues of the sum of the V_h."""
+"""Natural time: τ = Ht for V = I, τ = λt for own values, λ the largest real part of the eigenvalues
+of the sum of the V_h.
+"""
 
 TOLERANCES = {1: (1e-4, 1e-8), 2: (1e-4, 1e-6), 4: (1e-4, 1e-6)}
-"""V = I and so many heads: adaptive steps, with two tolerances; one head is compared with its limit to 1e-6."""
+"""V = I and so many heads: adaptive steps, with two tolerances; one head is compared with its limit
+to 1e-6.
+"""
 
 STEPS, WIDE_STEPS, WIDE = (0.08, 0.04), (0.16, 0.08), 100
-"""Else Runge-Kutta steps in natural time, longer in so many dimensions: leaders change often, so adaptive runs take minutes."""
+"""Else Runge-Kutta steps in natural time, longer in so many dimensions: leaders change often, so
+adaptive runs take minutes.
+"""
 
 WINDOW = (10.0, 18.0)
-"""Where rates are measured: leaders are decided before it, and soon after it the spread drowns in double precision."""
+"""Where rates are measured: leaders are decided before it, and soon after it the spread drowns in
+double precision.
+"""
 
 SCALE = {"identity": 1e-3, "own": 0.05}
-"""Tokens of one cluster: z nearer than this to each other, over the first diameter; directions nearer than this."""
+"""Tokens of one cluster: z nearer than this to each other, over the first diameter; directions
+nearer than this.
+"""
 SHUFFLES, NULL_DRAWS = 39, 199
 
 PLANE = {"full": (20, 40), "small": (6, 24)}
-"""Starts and tokens in the plane with M = I, where there are more clusters than a simplex of the plane has corners."""
+"""Starts and tokens in the plane with M = I, where there are more clusters than a simplex of the
+plane has corners.
+"""
 CURVES = ("nc1", "shuffled", "scatter", "angles", "norms")
-NUMBERS = ("rank", "rate", "frozen_rate", "scatter_rate", "size_rate", "angle_rate", "shuffled_p", "loop")
-NULLS = ("null_angles", "null_norms", "null_low", "null_high", "place_angles", "place_norms", "span")
+NUMBERS = (
+    "rank",
+    "rate",
+    "frozen_rate",
+    "scatter_rate",
+    "size_rate",
+    "angle_rate",
+    "shuffled_p",
+    "loop",
+)
+NULLS = (
+    "null_angles",
+    "null_norms",
+    "null_low",
+    "null_high",
+    "place_angles",
+    "place_norms",
+    "span",
+)
 
 
 def heads_of_start(family: str, values: str, count: int, rng: int, trained: Any) -> Weights:
-    """The heads of start `rng`: synthetic ones drawn for it, one trained head with V = I its own, else the first of the model."""
+    """The heads of start `rng`: synthetic ones drawn for it, one trained head with V = I its own,
+    else the first of the model.
+    """
     if family == "synthetic":
         return synthetic_heads(count, D, values, rng=rng)
     if count > 1 or values == "own":
@@ -76,36 +130,62 @@ def heads_of_start(family: str, values: str, count: int, rng: int, trained: Any)
     config = trained.config
     layer, head = rng // config.heads % config.layers, rng % config.heads
     one = trained.weights(layer, head)
-    return Weights(Q=one.Q, K=one.K, V=np.eye(config.d), source=f"{trained.name} {name_head(layer, head)}, values: {values}")
+    return Weights(
+        Q=one.Q,
+        K=one.K,
+        V=np.eye(config.d),
+        source=f"{trained.name} {name_head(layer, head)}, values: {values}",
+    )
 
 
-def measure_group(context: Context, family: str, start: str, values: str, heads: int) -> list[dict[str, Any]]:
-    """The rows of one group: of synthetic heads one by one, of trained ones with own values all starts at once, on all cores."""
+def measure_group(
+    context: Context, family: str, start: str, values: str, heads: int
+) -> list[dict[str, Any]]:
+    """The rows of one group: of synthetic heads one by one, of trained ones with own values all
+    starts at once, on all cores.
+    """
     n, trained, problems = TOKENS[context.size][family], context.shared.model, []
     many = STARTS[context.size][family, start, values][HEADS.index(heads)]
     for rng in range(many):
         weights = heads_of_start(family, values, heads, rng, trained)
-        problems.append((weights, real_start(trained, n, rng) if start == "text" else cube_start(n, weights.d, rng)))
+        problems.append(
+            (
+                weights,
+                real_start(trained, n, rng) if start == "text" else cube_start(n, weights.d, rng),
+            )
+        )
     facts = {"n": n, "d": problems[0][0].d}
     if (family, values) == ("trained", "own"):
         found = collapses(problems[0][0], np.array([x0 for _, x0 in problems]), values, range(many))
     else:
-        found = [one for rng, (weights, x0) in enumerate(problems) for one in collapses(weights, x0[None], values, [rng])]
+        found = [
+            one
+            for rng, (weights, x0) in enumerate(problems)
+            for one in collapses(weights, x0[None], values, [rng])
+        ]
     return [{**facts, **one} for one in found]
 
 
-def collapses(weights: Weights, starts: np.ndarray, values: str, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The numbers of the runs from starts (m, n, d) with the same weights; labels are those of the end, at all times."""
+def collapses(
+    weights: Weights, starts: np.ndarray, values: str, seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The numbers of the runs from starts (m, n, d) with the same weights; labels are those of the
+    end, at all times.
+    """
     if values == "identity":
         weights, start, _ = in_span(weights, starts[0])
         starts = start[None]
     coarse, fine = two_runs(weights, starts, values, growth_rate(weights, "real"))
     facts = {"is_good": int(values == "own" and weights.heads == 1 and is_good_triple(weights))}
-    found = [{"rng": rng, **facts} | collapse(weights, x0, values, pair, rng)
-             for rng, x0, *pair in zip(seeds, starts, coarse, fine, strict=True)]
+    found = [
+        {"rng": rng, **facts} | collapse(weights, x0, values, pair, rng)
+        for rng, x0, *pair in zip(seeds, starts, coarse, fine, strict=True)
+    ]
     space = fastest_space(weights) if values == "own" else None
     for one, run in zip(found, fine, strict=True):
-        one["off_lead"] = float("nan") if space is None else off_space(followed_tokens(run, values)[-1], space)
+        one["off_lead"] = (
+            float("nan") if space is None else off_space(followed_tokens(run, values)[-1], space)
+        )
     return found
 
 
@@ -114,17 +194,23 @@ def off_space(directions: np.ndarray, space: np.ndarray) -> float:
     return float(np.linalg.norm(directions - directions @ space @ space.T, axis=1).max())
 
 
-def two_runs(weights: Weights, starts: np.ndarray, values: str, growth: float) -> list[list[Trajectory]]:
+def two_runs(
+    weights: Weights, starts: np.ndarray, values: str, growth: float
+) -> list[list[Trajectory]]:
     """All starts with a coarse and with a fine scheme."""
-    ways: list[dict[str, Any]] = [{"stepper": "rk4", "dt": step / growth, "frame": "x"}
-                                  for step in (STEPS if weights.d < WIDE else WIDE_STEPS)]
+    ways: list[dict[str, Any]] = [
+        {"stepper": "rk4", "dt": step / growth, "frame": "x"}
+        for step in (STEPS if weights.d < WIDE else WIDE_STEPS)
+    ]
     if values == "identity" and weights.heads in TOLERANCES:
         ways = [{"rtol": rtol} for rtol in TOLERANCES[weights.heads]]
     options: dict[str, Any] = {"times": TAUS / growth, "t_end": TAUS[-1] / growth, "throw": False}
     return [members(simulate(weights, starts, **options, **way)) for way in ways]
 
 
-def collapse(weights: Weights, x0: np.ndarray, values: str, runs: list[Trajectory], rng: int) -> dict[str, Any]:
+def collapse(
+    weights: Weights, x0: np.ndarray, values: str, runs: list[Trajectory], rng: int
+) -> dict[str, Any]:
     """The numbers of one start, from its coarse and its fine run."""
     scale = SCALE[values] * (float(diameter(x0)) if values == "identity" else 1.0)
     paths = [followed_tokens(run, values) for run in runs]
@@ -135,14 +221,24 @@ def collapse(weights: Weights, x0: np.ndarray, values: str, runs: list[Trajector
         labels, limits = certified(weights, x0, labels)
     P = [attention(run, at=at_tau(tau, len(path))).mean(axis=0) for tau in (*WINDOW, TAUS[-1])]
     late = cluster_labels(power_limit(P[2]), 1e-6) if values == "identity" else labels
-    found = {"is_certified": int(limits is not None), "other_pairs": differing_pairs(labels, labelled[1]),
-             "step_pairs": differing_pairs(*labelled), "late_pairs": differing_pairs(late, labelled[1]),
-             "is_decided": int(differing_pairs(*labelled) + differing_pairs(late, labelled[1]) == 0 and len(path) == len(TAUS)),
-             "moved": float(np.abs(P[1] - P[0]).max()), "reached": TAUS[len(path) - 1]}
+    found = {
+        "is_certified": int(limits is not None),
+        "other_pairs": differing_pairs(labels, labelled[1]),
+        "step_pairs": differing_pairs(*labelled),
+        "late_pairs": differing_pairs(late, labelled[1]),
+        "is_decided": int(
+            differing_pairs(*labelled) + differing_pairs(late, labelled[1]) == 0
+            and len(path) == len(TAUS)
+        ),
+        "moved": float(np.abs(P[1] - P[0]).max()),
+        "reached": TAUS[len(path) - 1],
+    }
     found |= measured(path, labels, P[0], values, np.random.default_rng([rng, 3]))
     sizes = np.log(np.linalg.norm(run.scaled_x()[0], axis=(1, 2))) + run.log_scale
     first, last = (at_tau(tau, len(path)) for tau in WINDOW)
-    found["size_rate"] = float((sizes[last] - sizes[first]) / (TAUS[last] - TAUS[first])) if last > first else np.nan
+    found["size_rate"] = (
+        float((sizes[last] - sizes[first]) / (TAUS[last] - TAUS[first])) if last > first else np.nan
+    )
     found["limit_gap"] = limit_gap(limits, path[-1], labels)
     return found | beside_chance(path[-1], labels, x0, values, np.random.default_rng([rng, 5]))
 
@@ -159,51 +255,101 @@ def at_tau(tau: float, length: int) -> int:
     return int(np.argmin(np.abs(TAUS[:length] - tau)))
 
 
-def certified(weights: Weights, x0: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def certified(
+    weights: Weights, x0: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
     """(labels, limits) of the certified limit; the given labels and None where it is undecided."""
     end = limit(weights, x0, work=1.25e6)
     return (np.array(end.labels), np.array(end.limits)) if end.certified else (labels, None)
 
 
 def limit_gap(limits: np.ndarray | None, last: np.ndarray, labels: np.ndarray) -> float:
-    """How far NC2 of the certified limits is from that of the last tokens; NaN where one of them is not there."""
+    """How far NC2 of the certified limits is from that of the last tokens; NaN where one of them is
+    not there.
+    """
     if limits is None or np.sum(np.bincount(labels) > 1) < 3:
         return float("nan")
     return float(np.max(np.abs(np.array(nc2(limits, labels)) - np.array(nc2(last, labels)))))
 
 
-def measured(path: np.ndarray, labels: np.ndarray, P: np.ndarray, values: str, generator: np.random.Generator) -> dict[str, Any]:
-    """NC1 and NC2 over time with the labels and with shuffled ones, and rates; NaN where fewer than two clusters are left."""
+def measured(
+    path: np.ndarray, labels: np.ndarray, P: np.ndarray, values: str, generator: np.random.Generator
+) -> dict[str, Any]:
+    """NC1 and NC2 over time with the labels and with shuffled ones, and rates; NaN where fewer than
+    two clusters are left.
+    """
     sizes = np.bincount(labels)
     clusters = int(np.sum(sizes > 1))
-    found: dict[str, Any] = {"clusters": clusters, "singles": int(np.sum(sizes == 1)), "largest": int(sizes.max())}
+    found: dict[str, Any] = {
+        "clusters": clusters,
+        "singles": int(np.sum(sizes == 1)),
+        "largest": int(sizes.max()),
+    }
     if clusters < 2:
-        return found | dict.fromkeys(CURVES, np.full(len(TAUS), np.nan)) | dict.fromkeys(NUMBERS, np.nan)
+        return (
+            found
+            | dict.fromkeys(CURVES, np.full(len(TAUS), np.nan))
+            | dict.fromkeys(NUMBERS, np.nan)
+        )
     shuffled = np.array([nc1(path, generator.permutation(labels)) for _ in range(SHUFFLES)])
-    curves = dict(zip(CURVES, (nc1(path, labels), np.median(shuffled, axis=0), scatter_share(path, labels), *nc2(path, labels)),
-                      strict=True))
+    curves = dict(
+        zip(
+            CURVES,
+            (
+                nc1(path, labels),
+                np.median(shuffled, axis=0),
+                scatter_share(path, labels),
+                *nc2(path, labels),
+            ),
+            strict=True,
+        )
+    )
     first, last = (at_tau(tau, len(path)) for tau in WINDOW)
-    duration = TAUS[last] - TAUS[first] if last > first else np.nan                     # own values may reach the wall before
-    with np.errstate(divide="ignore", invalid="ignore"):                                # the angles of two clusters are 0
-        slope = {name: float(np.log(curve[last] / curve[first]) / duration) for name, curve in curves.items()}
-    found |= {name: np.concatenate([curve, np.full(len(TAUS) - len(curve), np.nan)]) for name, curve in curves.items()}
-    found |= {"rate": slope["nc1"], "scatter_rate": slope["scatter"], "angle_rate": slope["angles"],
-              "rank": np.nan, "frozen_rate": np.nan,
-              "shuffled_p": float(np.mean([*(shuffled[:, last] <= curves["nc1"][last]), True])),
-              "loop": plain_nc1(path[at_tau(4.0, len(path))], labels) / curves["nc1"][at_tau(4.0, len(path))]}
+    duration = (
+        TAUS[last] - TAUS[first] if last > first else np.nan
+    )  # own values may reach the wall before
+    with np.errstate(divide="ignore", invalid="ignore"):  # the angles of two clusters are 0
+        slope = {
+            name: float(np.log(curve[last] / curve[first]) / duration)
+            for name, curve in curves.items()
+        }
+    found |= {
+        name: np.concatenate([curve, np.full(len(TAUS) - len(curve), np.nan)])
+        for name, curve in curves.items()
+    }
+    found |= {
+        "rate": slope["nc1"],
+        "scatter_rate": slope["scatter"],
+        "angle_rate": slope["angles"],
+        "rank": np.nan,
+        "frozen_rate": np.nan,
+        "shuffled_p": float(np.mean([*(shuffled[:, last] <= curves["nc1"][last]), True])),
+        "loop": (
+            plain_nc1(path[at_tau(4.0, len(path))], labels) / curves["nc1"][at_tau(4.0, len(path))]
+        ),
+    }
     if values == "identity":
         later = hold_attention(P, path[first], duration)
-        found |= {"frozen_rate": float(np.log(nc1(later, labels) / curves["nc1"][first]) / duration),
-                  "rank": float(centre_rank(power_limit(P), labels, 1e-6))}
+        found |= {
+            "frozen_rate": float(np.log(nc1(later, labels) / curves["nc1"][first]) / duration),
+            "rank": float(centre_rank(power_limit(P), labels, 1e-6)),
+        }
     return found
 
 
-def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: str, generator: np.random.Generator
-                  ) -> dict[str, float]:
-    """NC2 of the last tokens beside that of chance: what chance has in the median, and which part of it is at most as large.
+def beside_chance(
+    last: np.ndarray,
+    labels: np.ndarray,
+    x0: np.ndarray,
+    values: str,
+    generator: np.random.Generator,
+) -> dict[str, float]:
+    """NC2 of the last tokens beside that of chance: what chance has in the median, and which part
+    of it is at most as large.
 
-    V = I: chance takes as many tokens of the same start. Own values: what is left of a direction lies in the span of few
-    eigenvectors, so chance takes as many directions, all alike, in the span of the last ones. Two clusters need no chance: NaN.
+    V = I: chance takes as many tokens of the same start. Own values: what is left of a direction
+    lies in the span of few eigenvectors, so chance takes as many directions, all alike, in the span
+    of the last ones. Two clusters need no chance: NaN.
     """
     clusters = int(np.sum(np.bincount(labels) > 1))
     if clusters < 3:
@@ -211,44 +357,82 @@ def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: 
     sizes = np.linalg.svd(cluster_centres(last, labels)[np.bincount(labels) > 1], compute_uv=False)
     span = int(np.sum(sizes > SCALE[values] * sizes[0]))
     if values == "identity":
-        draws = np.array([x0[generator.choice(len(x0), clusters, replace=False)] for _ in range(NULL_DRAWS)])
+        draws = np.array(
+            [x0[generator.choice(len(x0), clusters, replace=False)] for _ in range(NULL_DRAWS)]
+        )
     else:
         draws = unit(generator.normal(size=(NULL_DRAWS, clusters, span)))
     angles, norms = nc2_of_points(draws)
     here = nc2(last, labels)
-    return {"null_angles": float(np.median(angles)), "null_norms": float(np.median(norms)),
-            "null_low": float(np.quantile(angles, 0.05)), "null_high": float(np.quantile(angles, 0.95)),
-            "place_angles": float(np.mean(angles <= here[0])), "place_norms": float(np.mean(norms <= here[1])),
-            "span": float(span)}
+    return {
+        "null_angles": float(np.median(angles)),
+        "null_norms": float(np.median(norms)),
+        "null_low": float(np.quantile(angles, 0.05)),
+        "null_high": float(np.quantile(angles, 0.95)),
+        "place_angles": float(np.mean(angles <= here[0])),
+        "place_norms": float(np.mean(norms <= here[1])),
+        "span": float(span),
+    }
 
 
 def measure_plane(context: Context, rng: int) -> list[dict[str, Any]]:
-    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row if undecided."""
+    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the
+    start; no row if undecided.
+    """
     x0 = cube_start(PLANE[context.size][1], 2, 100 + rng)
     end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
     labels = np.array(end.labels)
-    if not end.certified or np.sum(np.bincount(labels) > 1) < 3:                          # two are a simplex wherever they are
+    if (
+        not end.certified or np.sum(np.bincount(labels) > 1) < 3
+    ):  # two are a simplex wherever they are
         return []
     angles, norms = (float(one) for one in nc2(end.limits, labels))
-    return [{"clusters": int(np.sum(np.bincount(labels) > 1)), "d": 2, "angles": angles, "norms": norms,
-             **beside_chance(np.array(end.limits), labels, x0, "identity", np.random.default_rng([rng, 5]))}]
+    return [
+        {
+            "clusters": int(np.sum(np.bincount(labels) > 1)),
+            "d": 2,
+            "angles": angles,
+            "norms": norms,
+            **beside_chance(
+                np.array(end.limits), labels, x0, "identity", np.random.default_rng([rng, 5])
+            ),
+        }
+    ]
 
 
-GROUPS = [Grid({"family": [family], "start": [start], "values": [values], "heads": HEADS})
-          for family, start, values in STARTS["full"]]
+GROUPS = [
+    Grid({"family": [family], "start": [start], "values": [values], "heads": HEADS})
+    for family, start, values in STARTS["full"]
+]
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """One row per family, start, kind of values, number of heads and seed; and limits in the plane."""
-    cases = table_of_rows(results.rows("cases"), axes=dict.fromkeys(CURVES, ("tau",)), why=results.why, model=results.shared.name)
-    return {"cases": cases.assign_coords(tau=TAUS),
-            "plane": table_of_rows(results.rows("plane"), starts=PLANE[results.size][0])}
+    """One row per family, start, kind of values, number of heads and seed; and limits in the
+    plane.
+    """
+    cases = table_of_rows(
+        results.rows("cases"),
+        axes=dict.fromkeys(CURVES, ("tau",)),
+        why=results.why,
+        model=results.shared.name,
+    )
+    return {
+        "cases": cases.assign_coords(tau=TAUS),
+        "plane": table_of_rows(results.rows("plane"), starts=PLANE[results.size][0]),
+    }
 
 
 compute = Parts(
     {
         "cases": Part(measure_group, GROUPS, "{family}, {start}, V {values}, {heads} heads", 0.95),
-        "plane": Part(measure_plane, lambda size: Grid({"rng": range(PLANE[size][0])}), "the plane, start {rng}", 0.05),
+        "plane": Part(
+            measure_plane,
+            lambda size: Grid({"rng": range(PLANE[size][0])}),
+            "the plane, start {rng}",
+            0.05,
+        ),
     },
-    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+    prepare=Trained,
+    leave_out=Trained.without,
+    assemble=assemble,
 )

@@ -1,4 +1,6 @@
-"""Pictures of three_dimensions: hulls in space for several numbers of heads, and what is left of their corners."""
+"""Pictures of three_dimensions: hulls in space for several numbers of heads, and what is left of
+their corners.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ from attnlab.render.style import (
 PICTURED = (0.0, 1.0, 2.0, 4.0, 12.0)
 """The tau of the panels."""
 ROWS = (1, 4, 16)
-FAMILIES = {"near": "Q = K near the identity", "synthetic": "Gaussian heads", "trained": "trained heads"}
+FAMILIES = {
+    "near": "Q = K near the identity",
+    "synthetic": "Gaussian heads",
+    "trained": "trained heads",
+}
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -42,9 +48,14 @@ def _hulls(data: Data) -> Any:
     at = [int(np.argmin(np.abs(shown["tau"].values - one))) for one in PICTURED]
     figure = _grid(shown["z"].values[:, at], shown["labels"].values, "z")
     n = shown.sizes["token"]
-    title(figure, f"V = I in space: {n} tokens, their hull shrinks to a polytope; further heads take its corners away",
-          "Rows: 1, 4 and 16 heads with Q = K = I plus a random matrix each. z = exp(−τ) x, τ = Ht. Colour and marker: the "
-          "cluster in which a token ends; grey: the convex hull now; dotted: that of the start, the same for all. Upwards: z₃.")
+    title(
+        figure,
+        f"V = I in space: {n} tokens, their hull shrinks to a polytope; further heads take its"
+        " corners away",
+        "Rows: 1, 4 and 16 heads with Q = K = I plus a random matrix each. z = exp(−τ) x, τ = Ht."
+        " Colour and marker: the cluster in which a token ends; grey: the convex hull now; dotted:"
+        " that of the start, the same for all. Upwards: z₃.",
+    )
     return figure
 
 
@@ -52,13 +63,19 @@ def _trained(data: Data) -> Any:
     shown = data["trained"]
     figure = _grid(shown["z"].values, shown["labels"].values, "PC")
     facts = shown.attrs
-    left = ", ".join(str(len(set(shown["labels"].values[HEADS.index(count)].tolist()))) for count in ROWS)
+    left = ", ".join(
+        str(len(set(shown["labels"].values[HEADS.index(count)].tolist()))) for count in ROWS
+    )
     n = shown.sizes["token"]
     read = as_shown(f"a paragraph of {n} tokens", facts["model"])
-    title(figure, f"{facts['model']}, V = I: {read}; 1, 4 and 16 heads leave {left} clusters",
-          f"The flow in {facts['d']} dimensions, seen in the three principal components of the first tokens, which hold "
-          f"{100 * facts['share']:.0f} % of their variance. Colour and marker: the cluster in which a token ends; grey: the "
-          "hull of what is seen; dotted: that of the start. Upwards: PC₃.")
+    title(
+        figure,
+        f"{facts['model']}, V = I: {read}; 1, 4 and 16 heads leave {left} clusters",
+        f"The flow in {facts['d']} dimensions, seen in the three principal components of the first"
+        f" tokens, which hold {100 * facts['share']:.0f} % of their variance. Colour and marker:"
+        " the cluster in which a token ends; grey: the hull of what is seen; dotted: that of the"
+        " start. Upwards: PC₃.",
+    )
     return figure
 
 
@@ -69,32 +86,61 @@ def _grid(z: np.ndarray, labels: np.ndarray, name: str) -> Any:
     for row, count in enumerate(ROWS):
         k = HEADS.index(count)
         for column, tau in enumerate(PICTURED):
-            axes: Any = figure.add_subplot(len(ROWS), len(PICTURED), row * len(PICTURED) + column + 1, projection="3d")
+            axes: Any = figure.add_subplot(
+                len(ROWS), len(PICTURED), row * len(PICTURED) + column + 1, projection="3d"
+            )
             _draw_hull(axes, z[k, column], z[k, 0], labels[k])
             if row == 0:
                 axes.set_title(f"τ = {tau:g}")
             if column == 0:
-                axes.text2D(-0.04, 0.5, f"{count} head{'s' if count > 1 else ''}", transform=axes.transAxes, rotation=90,
-                            va="center", ha="center", fontsize=10.5)
+                axes.text2D(
+                    -0.04,
+                    0.5,
+                    f"{count} head{'s' if count > 1 else ''}",
+                    transform=axes.transAxes,
+                    rotation=90,
+                    va="center",
+                    ha="center",
+                    fontsize=10.5,
+                )
                 axes.set_xlabel(f"{name}₁", labelpad=-9, fontsize=8)
                 axes.set_ylabel(f"{name}₂", labelpad=-9, fontsize=8)
             if tau == PICTURED[-1]:
                 many = len(set(labels[k].tolist()))
-                axes.text2D(0.95, 0.9, f"{many} cluster{'s' if many > 1 else ''}", transform=axes.transAxes, ha="right",
-                            va="top", fontsize=9)
+                axes.text2D(
+                    0.95,
+                    0.9,
+                    f"{many} cluster{'s' if many > 1 else ''}",
+                    transform=axes.transAxes,
+                    ha="right",
+                    va="top",
+                    fontsize=9,
+                )
     return figure
 
 
 def _draw_hull(axes: Any, now: np.ndarray, first: np.ndarray, labels: np.ndarray) -> None:
-    looks: tuple[dict[str, Any], ...] = ({"linewidth": 0.4, "linestyle": (0, (1, 2))}, {"linewidth": 0.9})
+    looks: tuple[dict[str, Any], ...] = (
+        {"linewidth": 0.4, "linestyle": (0, (1, 2))},
+        {"linewidth": 0.9},
+    )
     for points, look in zip((first, now), looks, strict=True):
         edges = outline(points).edges
-        broken = np.concatenate([edges, np.full((len(edges), 1, 3), np.nan)], axis=1)      # one line: 3-d artists are slow
+        broken = np.concatenate(
+            [edges, np.full((len(edges), 1, 3), np.nan)], axis=1
+        )  # one line: 3-d artists are slow
         axes.plot(*broken.reshape(-1, 3).T, color=HULL, **look)
     order = np.argsort(-np.bincount(labels), kind="stable")
     for k, label in enumerate(order):
-        axes.scatter(*now[labels == label].T, s=16, color=PALETTE[k % 6], marker=MARKERS[(k // 6) % 4], linewidths=0,
-                     depthshade=False, alpha=0.9)
+        axes.scatter(
+            *now[labels == label].T,
+            s=16,
+            color=PALETTE[k % 6],
+            marker=MARKERS[(k // 6) % 4],
+            linewidths=0,
+            depthshade=False,
+            alpha=0.9,
+        )
     low, high = first.min(axis=0), first.max(axis=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     dress_space(axes)
@@ -111,15 +157,22 @@ def _numbers(data: Data) -> Any:
     paragraph = as_shown("trained: one paragraph", model)
     figure = new_figure(11.4, 3.9)
     left, middle, right = figure.subplots(1, 3)
-    styles: list[dict[str, Any]] = [{"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k], "linewidth": 1.4}
-                                    for k in range(3)]
+    styles: list[dict[str, Any]] = [
+        {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k], "linewidth": 1.4}
+        for k in range(3)
+    ]
     for style, (family, words) in zip(styles, FAMILIES.items(), strict=True):
         mine = (cases["family"].values == family) & (cases["values"].values == "identity")
         if mine.any():
-            _errorbars(left, cases, mine, "corners", label=as_shown(words, model), capsize=2, **style)
+            _errorbars(
+                left, cases, mine, "corners", label=as_shown(words, model), capsize=2, **style
+            )
             if family != "trained":
                 _errorbars(middle, cases, mine, "volume", label=words, capsize=2, **style)
-    for axes, words in ((left, "Corners that are left, V = I"), (middle, "Volume of the last hull over the first")):
+    for axes, words in (
+        (left, "Corners that are left, V = I"),
+        (middle, "Volume of the last hull over the first"),
+    ):
         dress_flat(axes)
         mark_heads(axes)
         axes.set_title(words)
@@ -133,15 +186,27 @@ def _numbers(data: Data) -> Any:
     right.plot([4, most], [6, 3 * most - 6], label="3V − 6 and 2V − 4", **law)
     right.plot([4, most], [4, 2 * most - 4], **law)
     for k, (name, words) in enumerate((("E", "edges"), ("F", "facets"))):
-        right.scatter(V, found[name].values[solid], s=26, color=PALETTE[k], marker=MARKERS[k], linewidths=0, label=words)
+        right.scatter(
+            V,
+            found[name].values[solid],
+            s=26,
+            color=PALETTE[k],
+            marker=MARKERS[k],
+            linewidths=0,
+            label=words,
+        )
     right.set(xlabel="corners V", title="One head: certified limit polytopes")
     dress_flat(right)
     right.legend(frameon=False, fontsize=8, loc="upper left")
     draws = int(cases["seed"].values.max())
-    title(figure, "Each further head takes corners away; what one head leaves obeys Euler's formula V − E + F = 2",
-          f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens ({paragraph}, seen "
-          "in three principal components), bars 95 % bootstrap intervals. Right: dotted, what Euler's formula gives where all "
-          "facets are triangles.")
+    title(
+        figure,
+        "Each further head takes corners away; what one head leaves obeys Euler's formula V − E +"
+        " F = 2",
+        f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens"
+        f" ({paragraph}, seen in three principal components), bars 95 % bootstrap intervals. Right:"
+        " dotted, what Euler's formula gives where all facets are triangles.",
+    )
     return figure
 
 
@@ -153,7 +218,10 @@ def _errorbars(axes: Any, cases: Any, mine: np.ndarray, column: str, **look: Any
         resampled = sample[generator.integers(0, len(sample), (2000, len(sample)))].mean(axis=1)
         return np.quantile(resampled, 0.025), np.quantile(resampled, 0.975)
 
-    samples = [cases[column].values[mine & (cases["heads"].values == count)].astype(float) for count in HEADS]
+    samples = [
+        cases[column].values[mine & (cases["heads"].values == count)].astype(float)
+        for count in HEADS
+    ]
     draw_means(axes, np.arange(len(HEADS)), samples, ends, markersize=4.5, elinewidth=0.9, **look)
 
 

@@ -1,4 +1,6 @@
-"""Sentences through trained models, through what the theory makes of them, and through stacks that learned nothing."""
+"""Sentences through trained models, through what the theory makes of them, and through stacks that
+learned nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from attnlab.experiments.common.models_here import ModelsHere
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.models import load
-from attnlab.models.studies.agreement import agree_by_chance, compare_embedding, compare_stacks, groups, word_leaders
+from attnlab.models.studies.agreement import (
+    agree_by_chance,
+    compare_embedding,
+    compare_stacks,
+    groups,
+    word_leaders,
+)
 from attnlab.models.studies.grades import NULLS
 from attnlab.models.studies.sentences import sentence
 from attnlab.models.studies.tied import iterate
@@ -49,10 +57,16 @@ class Trained(ModelsHere):
         self._kept: dict[tuple[Any, ...], Any] = {}
 
     def reads(self, model: str, which: str, number: int) -> dict[str, Any]:
-        """The arguments of `sentence` and `iterate` for a sentence; random ids for a stand-in, which has no words."""
+        """The arguments of `sentence` and `iterate` for a sentence; random ids for a stand-in,
+        which has no words.
+        """
         if model in STAND_INS:
             rng = np.random.default_rng([SETS.index(which), number])
-            return {"ids": rng.integers(1, self.models[model].config.vocabulary, 8 + number % 5).tolist()}
+            return {
+                "ids": (
+                    rng.integers(1, self.models[model].config.vocabulary, 8 + number % 5).tolist()
+                )
+            }
         return {"text": TEXTS[model][SETS.index(which)][number]}
 
     def real(self, model: str, which: str, number: int) -> Any:
@@ -66,24 +80,51 @@ class Trained(ModelsHere):
     def nothing_learned(self, model: str, null: str, seed: int) -> Any:
         """The model with matrices that learned nothing, as the variant of that name has them."""
         one = self.models[model]
-        return replace(one, parts=random_parts(one.parts, seed, initial_size(one) if null == "untrained" else None))
+        return replace(
+            one,
+            parts=random_parts(one.parts, seed, initial_size(one) if null == "untrained" else None),
+        )
 
 
 def tiny_albert() -> Any:
     """A tiny ALBERT in memory, d = 24, four layers that are one, Gaussian matrices."""
     rng, d, inner, words = np.random.default_rng(5), 24, 12, 97
     layer = "encoder.albert_layer_groups.0.albert_layers.0."
-    shapes = {**{f"{layer}attention.{name}": (d, d) for name in ("query", "key", "value", "dense")}, f"{layer}ffn": (inner, d),
-              f"{layer}ffn_output": (d, inner), "encoder.embedding_hidden_mapping_in": (d, 6)}
-    norms = {f"{layer}attention.LayerNorm": d, f"{layer}full_layer_layer_norm": d, "embeddings.LayerNorm": 6}
-    state = {f"{name}.weight": rng.normal(scale=shape[1] ** -0.5, size=shape) for name, shape in shapes.items()}
+    shapes = {
+        **{f"{layer}attention.{name}": (d, d) for name in ("query", "key", "value", "dense")},
+        f"{layer}ffn": (inner, d),
+        f"{layer}ffn_output": (d, inner),
+        "encoder.embedding_hidden_mapping_in": (d, 6),
+    }
+    norms = {
+        f"{layer}attention.LayerNorm": d,
+        f"{layer}full_layer_layer_norm": d,
+        "embeddings.LayerNorm": 6,
+    }
+    state = {
+        f"{name}.weight": rng.normal(scale=shape[1] ** -0.5, size=shape)
+        for name, shape in shapes.items()
+    }
     state |= {f"{name}.bias": np.zeros(shape[0]) for name, shape in shapes.items()}
-    state |= {f"{name}.{part}": fill(width) for name, width in norms.items() for part, fill in (("weight", np.ones),
-                                                                                            ("bias", np.zeros))}
-    state |= {f"embeddings.{name}_embeddings.weight": rng.normal(size=(many, 6))
-              for name, many in (("word", words), ("position", 32), ("token_type", 2))}
-    config = {"model_type": "albert", "vocab_size": words, "embedding_size": 6, "hidden_size": d, "num_attention_heads": 4,
-              "num_hidden_layers": 4, "intermediate_size": inner, "max_position_embeddings": 32}
+    state |= {
+        f"{name}.{part}": fill(width)
+        for name, width in norms.items()
+        for part, fill in (("weight", np.ones), ("bias", np.zeros))
+    }
+    state |= {
+        f"embeddings.{name}_embeddings.weight": rng.normal(size=(many, 6))
+        for name, many in (("word", words), ("position", 32), ("token_type", 2))
+    }
+    config = {
+        "model_type": "albert",
+        "vocab_size": words,
+        "embedding_size": 6,
+        "hidden_size": d,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 4,
+        "intermediate_size": inner,
+        "max_position_embeddings": 32,
+    }
     return load(state, config=config, name=STAND_INS[1])
 
 
@@ -92,16 +133,24 @@ def read_variants(context: Context, model: str, which: str, sentence_number: int
     shared, key = context.shared, (model, which, sentence_number)
     true, one = shared.real(*key), shared.models[model]
     layers = one.config.layers
-    wanted = ["twin"] if which == "fresh" else [name for name in variants.in_order() if name not in NULLS]
+    wanted = (
+        ["twin"]
+        if which == "fresh"
+        else [name for name in variants.in_order() if name not in NULLS]
+    )
     data = sentence(one, **shared.reads(*key), only=wanted)
     rows, curves = [{"variant": "embedding", "seed": 0, **compare_embedding(true, layers)}], []
     for variant in map(str, data["variant"].values):
         part = data.sel(variant=variant)
         rows.append({"variant": variant, "seed": 0, **compare_stacks(part, true, layers)})
         curves += curve_of(part, variant, 0, layers)
-    places = {"n": true.sizes["token"], "leader": true["leader"].values[:layers].astype(int).tolist(),
-              "word_leader": word_leaders(true, layers).tolist(), "blind": float(1 / (1 - true["is_special"].values).sum()),
-              "labels": groups(true["x"].values[layers]).tolist()}
+    places = {
+        "n": true.sizes["token"],
+        "leader": true["leader"].values[:layers].astype(int).tolist(),
+        "word_leader": word_leaders(true, layers).tolist(),
+        "blind": float(1 / (1 - true["is_special"].values).sum()),
+        "labels": groups(true["x"].values[layers]).tolist(),
+    }
     return {"rows": rows, "curves": curves, "places": places}
 
 
@@ -111,24 +160,45 @@ def read_nulls(context: Context, model: str, null: str, seed: int) -> dict[str, 
     stack, rows, curves = shared.nothing_learned(model, null, seed), [], []
     for which in SETS:
         for number in range(len(TEXTS["minilm"][0])):
-            part = sentence(stack, **shared.reads(model, which, number), only=["real"]).isel(variant=0)
+            part = sentence(stack, **shared.reads(model, which, number), only=["real"]).isel(
+                variant=0
+            )
             place = {"which": which, "sentence_number": number}
-            rows.append({**place, "variant": null, **compare_stacks(part, shared.real(model, which, number), layers)})
+            rows.append(
+                {
+                    **place,
+                    "variant": null,
+                    **compare_stacks(part, shared.real(model, which, number), layers),
+                }
+            )
             curves += [{**place, **point} for point in curve_of(part, null, seed, layers)]
-    sizes = [rms(drawn) / rms(own) for one, other in zip(stack.parts.layers, shared.models[model].parts.layers, strict=True)
-             for drawn, own in zip(matrices_of(one).values(), matrices_of(other).values(), strict=True)]
+    sizes = [
+        rms(drawn) / rms(own)
+        for one, other in zip(stack.parts.layers, shared.models[model].parts.layers, strict=True)
+        for drawn, own in zip(matrices_of(one).values(), matrices_of(other).values(), strict=True)
+    ]
     return {"rows": rows, "curves": curves, "sizes": {"ratio": float(np.median(sizes))}}
 
 
 def facts(context: Context, model: str) -> dict[str, Any]:
-    """The shape of a model, and the sizes of its matrices: trained (their median), and before training."""
+    """The shape of a model, and the sizes of its matrices: trained (their median), and before
+    training.
+    """
     one = context.shared.models[model]
     sizes = [rms(matrix) for layer in one.parts.layers for matrix in matrices_of(layer).values()]
-    return {"layers": one.config.layers, "is_causal": int(one.config.is_causal), "is_pre_norm": int(one.config.is_pre_norm),
-            "is_tied": int(one.config.is_tied), "size": float(np.median(sizes)), "initial": float(initial_size(one))}
+    return {
+        "layers": one.config.layers,
+        "is_causal": int(one.config.is_causal),
+        "is_pre_norm": int(one.config.is_pre_norm),
+        "is_tied": int(one.config.is_tied),
+        "size": float(np.median(sizes)),
+        "initial": float(initial_size(one)),
+    }
 
 
-def repeat_layer(context: Context, model: str, null: str, seed: int, sentence_number: int) -> dict[str, Any]:
+def repeat_layer(
+    context: Context, model: str, null: str, seed: int, sentence_number: int
+) -> dict[str, Any]:
     """The tied layer again and again, of the model (null "") or of one that learned nothing."""
     shared = context.shared
     one, times = shared.models[model], TIMES[context.size]
@@ -141,17 +211,33 @@ def repeat_layer(context: Context, model: str, null: str, seed: int, sentence_nu
     label = data["label"].values[-1]
     is_same = (word[:, None] == word[None])[upper]
     is_joined = (label[:, None] == label[None])[upper]
-    row = {"n": n, "clusters": float(data["clusters"][-1]), "cosine": float(data["cosine"][-1]), "outcome": data.attrs["outcome"],
-           "half": first_below(data["clusters"].values / n, 0.5), "rate": float(data.attrs["rate"]),
-           "rate_high": float(data.attrs["rate_high"]), "first_leader": str(word[int(leaders[0])]),
-           "last_leader": str(word[int(leaders[-2])]), "first_lead": float(np.nanmax(received[0]) * n),
-           "last_lead": float(np.nanmax(received[-2]) * n), "same_of_all": float(is_same.mean()),
-           "same_of_joined": float(is_same[is_joined].mean()) if is_joined.any() else float("nan"),
-           "passed": float(data["passed"].values[-1]), "times": times}
+    row = {
+        "n": n,
+        "clusters": float(data["clusters"][-1]),
+        "cosine": float(data["cosine"][-1]),
+        "outcome": data.attrs["outcome"],
+        "half": first_below(data["clusters"].values / n, 0.5),
+        "rate": float(data.attrs["rate"]),
+        "rate_high": float(data.attrs["rate_high"]),
+        "first_leader": str(word[int(leaders[0])]),
+        "last_leader": str(word[int(leaders[-2])]),
+        "first_lead": float(np.nanmax(received[0]) * n),
+        "last_lead": float(np.nanmax(received[-2]) * n),
+        "same_of_all": float(is_same.mean()),
+        "same_of_joined": float(is_same[is_joined].mean()) if is_joined.any() else float("nan"),
+        "passed": float(data["passed"].values[-1]),
+        "times": times,
+    }
     depth = one.config.layers
     row["at_depth"] = float(data["cosine"].values[depth]) if len(steps) > depth else float("nan")
-    curve = [{"step": int(step), "cosine": float(data["cosine"][step]), "share": float(data["clusters"][step] / n)}
-             for step in shown_steps(len(steps))]
+    curve = [
+        {
+            "step": int(step),
+            "cosine": float(data["cosine"][step]),
+            "share": float(data["clusters"][step] / n),
+        }
+        for step in shown_steps(len(steps))
+    ]
     return {"rows": row, "curves": curve}
 
 
@@ -175,8 +261,16 @@ def rms(matrix: np.ndarray) -> float:
 def curve_of(part: Any, variant: str, seed: int, layers: int) -> list[dict[str, Any]]:
     """Mean cosine and effective rank over tokens, step by step, to the depth of the model."""
     cosine, rank = part["cosine"].values, part["rank"].values / part.sizes["token"]
-    return [{"variant": variant, "seed": seed, "step": step, "cosine": float(cosine[step]), "rank": float(rank[step])}
-            for step in range(layers + 1)]
+    return [
+        {
+            "variant": variant,
+            "seed": seed,
+            "step": step,
+            "cosine": float(cosine[step]),
+            "rank": float(rank[step]),
+        }
+        for step in range(layers + 1)
+    ]
 
 
 def assemble(results: Results) -> dict[str, Any]:
@@ -189,9 +283,17 @@ def assemble(results: Results) -> dict[str, Any]:
     for model, which in dict.fromkeys((row["model"], row["which"]) for row in where):
         here = [row for row in where if (row["model"], row["which"]) == (model, which)]
         names = ("model", "which", "sentence_number", "blind")
-        chances += [{name: row[name] for name in names} | chance for row, chance in zip(here, agree_by_chance(here), strict=True)]
-    found = {"stacks": rows, "curves": curves, "chances": chances, "models": results.rows("models"),
-             "sizes": results.rows("nulls", "sizes")}
+        chances += [
+            {name: row[name] for name in names} | chance
+            for row, chance in zip(here, agree_by_chance(here), strict=True)
+        ]
+    found = {
+        "stacks": rows,
+        "curves": curves,
+        "chances": chances,
+        "models": results.rows("models"),
+        "sizes": results.rows("nulls", "sizes"),
+    }
     for name, which in (("tied", "rows"), ("tied_curves", "curves")):
         found[name] = [row for part in ("tied", "tied_nulls") for row in results.rows(part, which)]
     data = {name: table_of_rows(table) for name, table in found.items() if table}
@@ -208,12 +310,33 @@ def tied_grid(size: str, nulls: Sequence[str]) -> Grid:
 compute = Parts(
     {
         "models": Part(facts, lambda size: Grid({"model": MODELS[size]}), "{model}", share=0.01),
-        "variants": Part(read_variants, lambda size: grids_of("model, which, sentence_number", [
-            (model, SETS, 10) for model in MODELS[size]]), "{model}, {which} sentences", share=0.4),
-        "nulls": Part(read_nulls, lambda size: grids_of("model, null, seed", [
-            (model, NULLS, SEEDS[size]) for model in MODELS[size]]), "{model}, {null} weights", share=0.3),
-        "tied": Part(repeat_layer, partial(tied_grid, nulls=[""]), "the layer of {model}, again and again", share=0.2),
-        "tied_nulls": Part(repeat_layer, partial(tied_grid, nulls=NULLS), "{null} layers of {model}", share=0.1),
+        "variants": Part(
+            read_variants,
+            lambda size: grids_of(
+                "model, which, sentence_number", [(model, SETS, 10) for model in MODELS[size]]
+            ),
+            "{model}, {which} sentences",
+            share=0.4,
+        ),
+        "nulls": Part(
+            read_nulls,
+            lambda size: grids_of(
+                "model, null, seed", [(model, NULLS, SEEDS[size]) for model in MODELS[size]]
+            ),
+            "{model}, {null} weights",
+            share=0.3,
+        ),
+        "tied": Part(
+            repeat_layer,
+            partial(tied_grid, nulls=[""]),
+            "the layer of {model}, again and again",
+            share=0.2,
+        ),
+        "tied_nulls": Part(
+            repeat_layer, partial(tied_grid, nulls=NULLS), "{null} layers of {model}", share=0.1
+        ),
     },
-    assemble, Trained, Trained.without,
+    assemble,
+    Trained,
+    Trained.without,
 )

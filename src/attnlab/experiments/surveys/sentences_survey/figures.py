@@ -1,4 +1,6 @@
-"""Mean cosines and ranks over the layers, turns from the real stack, the tied layer again and again; tables of all grades."""
+"""Mean cosines and ranks over the layers, turns from the real stack, the tied layer again and
+again; tables of all grades.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,44 @@ from attnlab.experiments.record import Data
 from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks
 from attnlab.models.studies.sentences import COSINE, TITLES
 from attnlab.render.sentence_figure import LOOKS
-from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
+from attnlab.render.style import (
+    HULL,
+    INK,
+    NOTE,
+    PALETTE,
+    RULE,
+    dress_flat,
+    house_style,
+    new_figure,
+    title,
+)
 
 from .claims import all_answers, stacks_of
 
 SHOWN = ("real", "twin", "no_mlp", "random", "untrained")
 DEPTH_ROWS = {"cosine": "mean cosine of pairs", "rank": "effective rank / tokens"}
-TURNS = ("embedding", "no_mlp", "no_norm", "attention_only", "no_mask", "tied", "twin", "random", "untrained")
-ORDER = ("real", "embedding", "no_mlp", "no_norm", "attention_only", "no_mask", "tied", "twin", *NULLS)
+TURNS = (
+    "embedding",
+    "no_mlp",
+    "no_norm",
+    "attention_only",
+    "no_mask",
+    "tied",
+    "twin",
+    "random",
+    "untrained",
+)
+ORDER = (
+    "real",
+    "embedding",
+    "no_mlp",
+    "no_norm",
+    "attention_only",
+    "no_mask",
+    "tied",
+    "twin",
+    *NULLS,
+)
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -31,28 +63,50 @@ def figures(data: Data) -> dict[str, Any]:
 
 
 def draw_depth(found: dict[str, Stacks]) -> Any:
-    """Cosines and ranks over the layers, a column for each model: medians over the sentences and their ranges."""
+    """Cosines and ranks over the layers, a column for each model: medians over the sentences and
+    their ranges.
+    """
     figure = new_figure(9.6, 5.9)
     panels = figure.subplots(len(DEPTH_ROWS), len(found), sharey="row", sharex="col", squeeze=False)
     for column, (model, one) in enumerate(found.items()):
         for row, (name, words) in enumerate(DEPTH_ROWS.items()):
             axes = panels[row, column]
             for variant in SHOWN:
-                values = one.steps(variant, name).mean(axis=1)                              # (sentences, steps)
+                values = one.steps(variant, name).mean(axis=1)  # (sentences, steps)
                 steps = np.arange(values.shape[1])
                 colour, width, dashes = LOOKS[variant]
-                axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.13, linewidth=0)
-                axes.plot(steps, np.median(values, axis=0), color=colour, linewidth=max(width, 1.8), linestyle=dashes,
-                          label=TITLES[variant])
-            axes.set(xlim=(0, steps[-1]), ylim=(-0.02, 1.04), **({"xlabel": "layer"} if row else {"title": model}))
+                axes.fill_between(
+                    steps,
+                    values.min(axis=0),
+                    values.max(axis=0),
+                    color=colour,
+                    alpha=0.13,
+                    linewidth=0,
+                )
+                axes.plot(
+                    steps,
+                    np.median(values, axis=0),
+                    color=colour,
+                    linewidth=max(width, 1.8),
+                    linestyle=dashes,
+                    label=TITLES[variant],
+                )
+            axes.set(
+                xlim=(0, steps[-1]),
+                ylim=(-0.02, 1.04),
+                **({"xlabel": "layer"} if row else {"title": model}),
+            )
             dress_flat(axes)
             if column == 0:
                 axes.set_ylabel(words)
     panels[1, 0].legend(loc="lower left", frameon=False, fontsize=8.5)
-    title(figure, "Do the tokens gather? The real stack, the theory, and weights that learned nothing",
-          "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised model: the theory's flow "
-          "with the model's own attention matrices. Random weights have the sizes of the model's matrices, untrained ones "
-          "those before training: means over stacks.")
+    title(
+        figure,
+        "Do the tokens gather? The real stack, the theory, and weights that learned nothing",
+        "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised"
+        " model: the theory's flow with the model's own attention matrices. Random weights have the"
+        " sizes of the model's matrices, untrained ones those before training: means over stacks.",
+    )
     return figure
 
 
@@ -68,42 +122,82 @@ def draw_turn(found: dict[str, Stacks]) -> Any:
             if variant != "embedding" and np.nanmax(np.abs(values)) < 1e-9:
                 axes.text(0.06, place, "the real stack itself", va="center", fontsize=8, color=NOTE)
                 continue
-            colour = {"embedding": INK, "twin": PALETTE[1], "random": HULL, "untrained": HULL}.get(variant, PALETTE[0])
-            axes.scatter(values, place + np.linspace(-0.2, 0.2, len(values)), s=12, color=colour, alpha=0.65, linewidths=0,
-                         zorder=3)
-            axes.vlines(np.nanmedian(values), place - 0.36, place + 0.36, color=colour, linewidth=2.2, zorder=4)
+            colour = {"embedding": INK, "twin": PALETTE[1], "random": HULL, "untrained": HULL}.get(
+                variant, PALETTE[0]
+            )
+            axes.scatter(
+                values,
+                place + np.linspace(-0.2, 0.2, len(values)),
+                s=12,
+                color=colour,
+                alpha=0.65,
+                linewidths=0,
+                zorder=3,
+            )
+            axes.vlines(
+                np.nanmedian(values),
+                place - 0.36,
+                place + 0.36,
+                color=colour,
+                linewidth=2.2,
+                zorder=4,
+            )
         axes.axvline(1.0, color=NOTE, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1.5)
-        axes.set(title=model, xlabel="turn from the real stack", xlim=(0.0, 1.45), ylim=(len(TURNS) - 0.5, -0.5))
+        axes.set(
+            title=model,
+            xlabel="turn from the real stack",
+            xlim=(0.0, 1.45),
+            ylim=(len(TURNS) - 0.5, -0.5),
+        )
         dress_flat(axes)
         axes.set_yticks(range(len(TURNS)), [names[variant] for variant in TURNS])
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-    title(figure, "Where each token ends, beside where the real stack has it",
-          "Dots: sentences (of random and untrained weights means over stacks); upright bars: their medians. Turn: 1 - "
-          "cosine, mean over tokens; 0 is the same direction, 1 (dashed) an unrelated one. Embedding: the guess that the "
-          "stack does nothing." + "".join(f" {' and '.join(TITLES[piece] for piece in one.inert).capitalize()} of {model} "
-                                          "hardly move from it." for model, one in found.items() if one.inert))
+    title(
+        figure,
+        "Where each token ends, beside where the real stack has it",
+        "Dots: sentences (of random and untrained weights means over stacks); upright bars: their"
+        " medians. Turn: 1 - cosine, mean over tokens; 0 is the same direction, 1 (dashed) an"
+        " unrelated one. Embedding: the guess that the stack does nothing."
+        + "".join(
+            f" {' and '.join(TITLES[piece] for piece in one.inert).capitalize()} of {model} "
+            "hardly move from it."
+            for model, one in found.items()
+            if one.inert
+        ),
+    )
     return figure
 
 
 def draw_tied(data: Data) -> Any:
-    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, one line per sentence."""
+    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, one
+    line per sentence.
+    """
     curves = data["tied_curves"].to_dataframe()
     model = str(curves["model"].iloc[0])
     depth = int(select(data["models"], model=model)["layers"].values[0])
-    looks = [*((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
-             ("", PALETTE[0], 1.2, "solid", "its own layer")]
+    looks = [
+        *((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
+        ("", PALETTE[0], 1.2, "solid", "its own layer"),
+    ]
     figure = new_figure(9.6, 3.9)
     panels = figure.subplots(1, 2)
     for null, colour, width, dashes, words in looks:
         lines = curves[curves["null"] == null].groupby(["sentence_number", "seed"])
         for number, (_, line) in enumerate(lines):
-            options = {"color": colour, "linewidth": width, "alpha": 0.4 if null else 0.9, "linestyle": dashes,
-                       "label": words if number == 0 else None}
+            options = {
+                "color": colour,
+                "linewidth": width,
+                "alpha": 0.4 if null else 0.9,
+                "linestyle": dashes,
+                "label": words if number == 0 else None,
+            }
             steps = np.maximum(line["step"], 0.7)
             panels[0].plot(steps, line["cosine"], **options)
             panels[1].step(steps, line["share"], where="post", **options)
-    for axes, words in zip(panels, ("mean cosine of pairs", f"groups / tokens (cosine {COSINE:g})"), strict=True):
+    for axes, words in zip(
+        panels, ("mean cosine of pairs", f"groups / tokens (cosine {COSINE:g})"), strict=True
+    ):
         axes.axvline(depth, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.set(xscale="log", xlabel="times the layer was applied", ylim=(-0.02, 1.04))
         axes.set_xlim(0.7, curves["step"].max())
@@ -112,19 +206,30 @@ def draw_tied(data: Data) -> Any:
         axes.set_xticks([0.7, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
         axes.minorticks_off()
     panels[0].legend(frameon=False, fontsize=8.5, loc="lower right")
-    title(figure, f"{model}: its one layer, again and again",
-          "A line for each of ten sentences, and for the same with layers of random and of untrained weights. Upright: the "
-          f"depth of the model, {depth}. Groups: tokens that a chain of cosines of {COSINE:g} or more joins.")
+    title(
+        figure,
+        f"{model}: its one layer, again and again",
+        "A line for each of ten sentences, and for the same with layers of random and of untrained"
+        f" weights. Upright: the depth of the model, {depth}. Groups: tokens that a chain of"
+        f" cosines of {COSINE:g} or more joins.",
+    )
     return figure
 
 
 def tables(data: Data) -> dict[str, Any]:
     """{heading: (legend, columns, rows)} for the page."""
     answers = all_answers(data)
-    rows = [[f"{at + 1}. {question}", *(str(each[at]) for each in answers.values())]
-            for at, (question, _) in enumerate(QUESTIONS)]
-    found = {"Grades": ("One row per question; the rule is on the page of [sentences](../sentences.md).",
-                        ["question", *(f"{model}, {which}" for model, which in answers)], rows)}
+    rows = [
+        [f"{at + 1}. {question}", *(str(each[at]) for each in answers.values())]
+        for at, (question, _) in enumerate(QUESTIONS)
+    ]
+    found = {
+        "Grades": (
+            "One row per question; the rule is on the page of [sentences](../sentences.md).",
+            ["question", *(f"{model}, {which}" for model, which in answers)],
+            rows,
+        )
+    }
     for (model, which), each in answers.items():
         found[f"{model}, {which} sentences: what the grades are made of"] = made_of(each)
     for model in dict.fromkeys(model for model, _ in answers):
@@ -134,23 +239,42 @@ def tables(data: Data) -> dict[str, Any]:
 
 def made_of(answers: list[Answer]) -> Any:
     """What the grades of one set are made of."""
+
     def cell(answer: Answer, name: str) -> str:
         number, test = answer.beside[name]
         if test is None:
             return number
         ties = f", {test.ties} tie{'s' if test.ties > 1 else ''}" if test.ties else ""
-        return f"{number}: {test.wins} of {test.wins + test.losses + test.ties}{ties}, p = {answer.p[name]:.2g}"
+        return (
+            f"{number}: {test.wins} of {test.wins + test.losses + test.ties}{ties}, p ="
+            f" {answer.p[name]:.2g}"
+        )
 
-    rows = [[f"{number}. {question}", str(answer), answer.theory, *(cell(answer, name) for name in (*NULLS, "trivial"))]
-            for number, ((question, _), answer) in enumerate(zip(QUESTIONS, answers, strict=True), 1)]
-    return ("Medians over sentences, for leaders means; of nulls the mean over stacks first. After the colon: in how many "
-            "sentences the idealised model (in the first row the real stack) is better, and p of the sign test after Holm.",
-            ["question", "grade", "theory", *(TITLES[null] for null in NULLS), "trivial guess"], rows)
+    rows = [
+        [
+            f"{number}. {question}",
+            str(answer),
+            answer.theory,
+            *(cell(answer, name) for name in (*NULLS, "trivial")),
+        ]
+        for number, ((question, _), answer) in enumerate(zip(QUESTIONS, answers, strict=True), 1)
+    ]
+    return (
+        (
+            "Medians over sentences, for leaders means; of nulls the mean over stacks first. After"
+            " the colon: in how many sentences the idealised model (in the first row the real"
+            " stack) is better, and p of the sign test after Holm."
+        ),
+        ["question", "grade", "theory", *(TITLES[null] for null in NULLS), "trivial guess"],
+        rows,
+    )
 
 
 def spread(array: np.ndarray, digits: int = 2) -> str:
     """A median with its range, where there is one to these digits."""
-    middle, low, high = (f"{value:.{digits}f}" for value in (np.median(array), array.min(), array.max()))
+    middle, low, high = (
+        f"{value:.{digits}f}" for value in (np.median(array), array.min(), array.max())
+    )
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -161,26 +285,51 @@ def _numbers(data: Data, model: str) -> Any:
     for variant in ORDER:
         if variant == "no_mask" and not is_causal:
             continue
-        row = [{**TITLES, "embedding": "embedding"}[variant] + (" (inert)" if variant in one.inert else "")]
+        row = [
+            {**TITLES, "embedding": "embedding"}[variant]
+            + (" (inert)" if variant in one.inert else "")
+        ]
         for name, share in (("cosine", 1.0), ("clusters", sizes), ("rank", sizes)):
             begin = np.median(one.values(variant, f"{name}_first") / share)
-            row.append(("" if np.isnan(begin) else f"{begin:.2f} → ") + spread(one.values(variant, name) / share))
+            row.append(
+                ("" if np.isnan(begin) else f"{begin:.2f} → ")
+                + spread(one.values(variant, name) / share)
+            )
         if variant != "real":
             row.append(spread(one.values(variant, "turn")))
-            row += ["–" if variant == "embedding" else f"{one.values(variant, name).mean():.0%}"
-                    for name in ("leader", "word_leader")]
+            row += [
+                "–" if variant == "embedding" else f"{one.values(variant, name).mean():.0%}"
+                for name in ("leader", "word_leader")
+            ]
             row += [f"{one.middle(variant, name):.2f}" for name in ("groups", "order")]
         rows.append(row + [""] * (9 - len(row)))
-    chance = {name: float(one.chance[name].mean()) for name in ("leader", "word_leader", "blind", "groups")}
+    chance = {
+        name: float(one.chance[name].mean())
+        for name in ("leader", "word_leader", "blind", "groups")
+    }
     added = {variant: one.values(variant, "special").mean() for variant in ("real", "twin", *NULLS)}
-    return (f"The first ten sentences, {sizes.min():.0f} to {sizes.max():.0f} tokens: medians, in brackets the range; an arrow "
-            "goes from after the first layer to the end. Groups and rank: of all tokens. From its place in the other sentences "
-            f"one guesses the leader in {chance['leader']:.0%}, the leading word in {chance['word_leader']:.0%}, blindly in "
-            f"{chance['blind']:.0%}. Shuffled groups agree by less than {chance['groups']:.2f} in 95 %. The leader is a token "
-            "that the model added, as a share of layers: "
-            + ", ".join(f"{TITLES[variant]} {share:.0%}" for variant, share in added.items()) + ".",
-            ["stack", "mean cosine", "groups", "effective rank", "turn", "leader", "leading word", "same groups", "same order"],
-            rows)
+    return (
+        f"The first ten sentences, {sizes.min():.0f} to {sizes.max():.0f} tokens: medians, in"
+        " brackets the range; an arrow goes from after the first layer to the end. Groups and"
+        " rank: of all tokens. From its place in the other sentences one guesses the leader in"
+        f" {chance['leader']:.0%}, the leading word in {chance['word_leader']:.0%}, blindly in"
+        f" {chance['blind']:.0%}. Shuffled groups agree by less than {chance['groups']:.2f} in 95"
+        " %. The leader is a token that the model added, as a share of layers: "
+        + ", ".join(f"{TITLES[variant]} {share:.0%}" for variant, share in added.items())
+        + ".",
+        [
+            "stack",
+            "mean cosine",
+            "groups",
+            "effective rank",
+            "turn",
+            "leader",
+            "leading word",
+            "same groups",
+            "same order",
+        ],
+        rows,
+    )
 
 
 def _tied(data: Data) -> Any:
@@ -188,20 +337,48 @@ def _tied(data: Data) -> Any:
     for null in ("", *NULLS):
         part = tied[tied["null"] == null]
         settled, half = part[part["rate_high"] < 1], part["half"].dropna()
-        leaders = [_counted(part[f"{when}_leader"]) if not null else "–" for when in ("first", "last")]
-        rows.append([
-            TITLES[null] if null else "its own", f"{spread(part['clusters'], 0)} of {np.median(part['n']):.0f}",
-            spread(part["cosine"]), _counted(part["outcome"]),
-            f"{np.median(half):.0f} ({len(half)} of {len(part)})" if len(half) else "–",
-            f"{spread(settled['rate'], 3)} ({len(settled)} of {len(part)})" if len(settled) else "–",
-            f"{part['same_of_joined'].mean():.0%} and {part['same_of_all'].mean():.0%}",
-            f"{spread(part['first_lead'], 1)} and {spread(part['last_lead'], 1)}", *leaders])
-    return ("One row per kind of layer. Groups: of so many tokens. Half: layers until half as many groups as tokens are left. "
-            "Factor: by which differences inside groups shrink in a layer, where its 95 % interval is below 1. Same symbol: "
-            "share of pairs in one group, and of all pairs. Lead: attention that the leader receives, times the mean, at first "
-            "and in the end; then the leaders.",
-            ["layer", "groups at the end", "mean cosine", "how it ends", "half", "factor", "same symbol", "lead", "first leaders",
-             "last leaders"], rows)
+        leaders = [
+            _counted(part[f"{when}_leader"]) if not null else "–" for when in ("first", "last")
+        ]
+        rows.append(
+            [
+                TITLES[null] if null else "its own",
+                f"{spread(part['clusters'], 0)} of {np.median(part['n']):.0f}",
+                spread(part["cosine"]),
+                _counted(part["outcome"]),
+                f"{np.median(half):.0f} ({len(half)} of {len(part)})" if len(half) else "–",
+                (
+                    f"{spread(settled['rate'], 3)} ({len(settled)} of {len(part)})"
+                    if len(settled)
+                    else "–"
+                ),
+                f"{part['same_of_joined'].mean():.0%} and {part['same_of_all'].mean():.0%}",
+                f"{spread(part['first_lead'], 1)} and {spread(part['last_lead'], 1)}",
+                *leaders,
+            ]
+        )
+    return (
+        (
+            "One row per kind of layer. Groups: of so many tokens. Half: layers until half as many"
+            " groups as tokens are left. Factor: by which differences inside groups shrink in a"
+            " layer, where its 95 % interval is below 1. Same symbol: share of pairs in one group,"
+            " and of all pairs. Lead: attention that the leader receives, times the mean, at first"
+            " and in the end; then the leaders."
+        ),
+        [
+            "layer",
+            "groups at the end",
+            "mean cosine",
+            "how it ends",
+            "half",
+            "factor",
+            "same symbol",
+            "lead",
+            "first leaders",
+            "last leaders",
+        ],
+        rows,
+    )
 
 
 def _counted(words: Any) -> str:

@@ -1,4 +1,6 @@
-"""The sentences and reactions that are read: ten of each for a first look, and ten that were written later."""
+"""The sentences and reactions that are read: ten of each for a first look, and ten that were
+written later.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,16 @@ ENGLISH = (
     "She wanted to read the book again, but her brother had lost it at school.",
 )
 REACTIONS = (
-    "CC(=O)O.OCC>>CC(=O)OCC", "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1", "O=C(O)c1ccccc1.CO>>COC(=O)c1ccccc1", "CCBr.[OH-]>>CCO",
-    "C=C.BrBr>>BrCCBr", "O=[N+]([O-])c1ccccc1>>Nc1ccccc1", "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
-    "Cc1ccccc1>>O=C(O)c1ccccc1", "CI.CC(=O)[O-]>>COC(C)=O", "CC(C)=O.C[Mg]Br>>CC(C)(C)O",
+    "CC(=O)O.OCC>>CC(=O)OCC",
+    "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
+    "O=C(O)c1ccccc1.CO>>COC(=O)c1ccccc1",
+    "CCBr.[OH-]>>CCO",
+    "C=C.BrBr>>BrCCBr",
+    "O=[N+]([O-])c1ccccc1>>Nc1ccccc1",
+    "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
+    "Cc1ccccc1>>O=C(O)c1ccccc1",
+    "CI.CC(=O)[O-]>>COC(C)=O",
+    "CC(C)=O.C[Mg]Br>>CC(C)(C)O",
 )
 FRESH_ENGLISH = (
     "The farmer milked his cows before the sun came up over the hills.",
@@ -32,10 +41,21 @@ FRESH_ENGLISH = (
     "They painted the walls white because the room had only one small window.",
 )
 FRESH_REACTIONS = (
-    "CCO>>CC=O", "CCN.CI>>CCNC", "CC=O.C#N>>CC(O)C#N", "c1ccccc1.CC(=O)Cl>>CC(=O)c1ccccc1", "OCCCCBr>>C1CCOC1",
-    "Brc1ccccc1.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1", "CC(C)(C)OC(=O)NCC>>CCN", "O=Cc1ccccc1.CC(C)=O>>CC(=O)C=Cc1ccccc1",
-    "Fc1ccccc1[N+](=O)[O-].CN>>CNc1ccccc1[N+](=O)[O-]", "CS(=O)(=O)Cl.OCC>>CCOS(C)(=O)=O",
+    "CCO>>CC=O",
+    "CCN.CI>>CCNC",
+    "CC=O.C#N>>CC(O)C#N",
+    "c1ccccc1.CC(=O)Cl>>CC(=O)c1ccccc1",
+    "OCCCCBr>>C1CCOC1",
+    "Brc1ccccc1.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1",
+    "CC(C)(C)OC(=O)NCC>>CCN",
+    "O=Cc1ccccc1.CC(C)=O>>CC(=O)C=Cc1ccccc1",
+    "Fc1ccccc1[N+](=O)[O-].CN>>CNc1ccccc1[N+](=O)[O-]",
+    "CS(=O)(=O)Cl.OCC>>CCOS(C)(=O)=O",
 )
 """Written when questions and rules stood already, and read once."""
 
-TEXTS = {"minilm": (ENGLISH, FRESH_ENGLISH), "stories15m": (ENGLISH, FRESH_ENGLISH), "albert-chem": (REACTIONS, FRESH_REACTIONS)}
+TEXTS = {
+    "minilm": (ENGLISH, FRESH_ENGLISH),
+    "stories15m": (ENGLISH, FRESH_ENGLISH),
+    "albert-chem": (REACTIONS, FRESH_REACTIONS),
+}

@@ -1,4 +1,6 @@
-"""BERT and what computes the same: MiniLM, ELECTRA, RoBERTa, XLM-RoBERTa, CamemBERT. Post-norm, biases, learned positions."""
+"""BERT and what computes the same: MiniLM, ELECTRA, RoBERTa, XLM-RoBERTa, CamemBERT. Post-norm,
+biases, learned positions.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,21 @@ from attnlab.models.checkpoints.record import BadModel, Config, Embedding, Parts
 COUNT_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
 
 NAMES = EncoderNames(
-    "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
-    "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
 )
 
 
 @family(
-    "bert", model_types=("bert", "electra", *COUNT_FROM_PADDING), mark="encoder.layer.0.attention.self.query.weight"
+    "bert",
+    model_types=("bert", "electra", *COUNT_FROM_PADDING),
+    mark="encoder.layer.0.attention.self.query.weight",
 )
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a BertModel, with or without a head for some task on top."""
@@ -38,9 +48,16 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     config = Config(
-        family="bert", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
-        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
-        length=whole(raw, "max_position_embeddings", 512), is_causal=bool(raw.get("is_decoder")),
+        family="bert",
+        d=d,
+        heads=heads,
+        kv_heads=heads,
+        head_size=head_size_of(d, heads),
+        layers=layers,
+        hidden=whole(raw, "intermediate_size"),
+        vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 512),
+        is_causal=bool(raw.get("is_decoder")),
         activation=activation(raw, "hidden_act", "gelu"),
     )
     eps = number(raw, "layer_norm_eps", 1e-12)
@@ -50,7 +67,9 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     if embedding.position_offset:
         config = Config(**{**vars(config), "length": config.length - embedding.position_offset})
     config = honour_keys(raw, config, ("layer_norm_eps", "hidden_act"))
-    found = tuple(encoder_layer(reader, f"encoder.layer.{l}.", NAMES, config, eps) for l in range(layers))
+    found = tuple(
+        encoder_layer(reader, f"encoder.layer.{l}.", NAMES, config, eps) for l in range(layers)
+    )
     reader.refuse_unread("encoder.layer.", "bert")
     return Parts(config, embedding, found)
 
@@ -65,7 +84,8 @@ def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: fl
         padding = whole(raw, "pad_token_id", 1, least=0)
         if padding + 1 >= config.length:
             raise BadModel(
-                f"pad_token_id in the config must be below max_position_embeddings = {config.length}, found {padding}."
+                "pad_token_id in the config must be below max_position_embeddings ="
+                f" {config.length}, found {padding}."
             )
     projection, projection_bias = None, None
     if "embeddings_project.weight" in reader:
@@ -75,7 +95,9 @@ def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: fl
         positions=reader.take("embeddings.position_embeddings.weight", config.length, width),
         position_offset=0 if padding is None else padding + 1,
         padding=padding,
-        kinds=reader.take("embeddings.token_type_embeddings.weight", whole(raw, "type_vocab_size", 2), width),
+        kinds=reader.take(
+            "embeddings.token_type_embeddings.weight", whole(raw, "type_vocab_size", 2), width
+        ),
         norm=reader.norm("embeddings.LayerNorm", width, eps),
         projection=projection,
         projection_bias=projection_bias,

@@ -19,23 +19,38 @@ from attnlab.models.checkpoints.reading import (
 )
 from attnlab.models.checkpoints.record import Config, Embedding, Parts, Tensors
 
-EPS = 1e-12             # fixed in the original implementation
+EPS = 1e-12  # fixed in the original implementation
 
 NAMES = EncoderNames(
-    "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
-    "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
+    "attention.q_lin",
+    "attention.k_lin",
+    "attention.v_lin",
+    "attention.out_lin",
+    "sa_layer_norm",
+    "ffn.lin1",
+    "ffn.lin2",
+    "output_layer_norm",
 )
 
 
-@family("distilbert", model_types=("distilbert",), mark="transformer.layer.0.attention.q_lin.weight")
+@family(
+    "distilbert", model_types=("distilbert",), mark="transformer.layer.0.attention.q_lin.weight"
+)
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a DistilBertModel, with or without a head for some task on top."""
     must_be(raw, "position_embedding_type", "absolute", None)
     d, heads = whole(raw, "dim"), whole(raw, "n_heads")
     layers = whole(raw, "n_layers", most=MOST_LAYERS)
     config = Config(
-        family="distilbert", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
-        hidden=whole(raw, "hidden_dim"), vocabulary=whole(raw, "vocab_size"), length=whole(raw, "max_position_embeddings", 512),
+        family="distilbert",
+        d=d,
+        heads=heads,
+        kv_heads=heads,
+        head_size=head_size_of(d, heads),
+        layers=layers,
+        hidden=whole(raw, "hidden_dim"),
+        vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 512),
         activation=activation(raw, "activation", "gelu"),
     )
     reader = Reader(tensors, "transformer.layer.0.attention.q_lin.weight")
@@ -46,6 +61,8 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         norm=reader.norm("embeddings.LayerNorm", d, EPS),
     )
     config = honour_keys(raw, config, ("activation",))
-    found = tuple(encoder_layer(reader, f"transformer.layer.{l}.", NAMES, config, EPS) for l in range(layers))
+    found = tuple(
+        encoder_layer(reader, f"transformer.layer.{l}.", NAMES, config, EPS) for l in range(layers)
+    )
     reader.refuse_unread("transformer.layer.", "distilbert")
     return Parts(config, embedding, found)

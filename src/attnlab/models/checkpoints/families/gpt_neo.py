@@ -1,4 +1,6 @@
-"""GPT-Neo: GPT-2 with plain matrices, scores that are not divided by anything, and a window in every second layer."""
+"""GPT-Neo: GPT-2 with plain matrices, scores that are not divided by anything, and a window in
+every second layer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,16 @@ from attnlab.models.checkpoints.reading import (
     read_attention,
     whole,
 )
-from attnlab.models.checkpoints.record import BadModel, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
+from attnlab.models.checkpoints.record import (
+    BadModel,
+    Config,
+    Embedding,
+    FeedForward,
+    Layer,
+    Parts,
+    Tensors,
+    pre_norm,
+)
 
 ANCHOR = "h.{}.attn.attention.q_proj.weight"
 READS = ("layer_norm_epsilon", "activation_function", "attention_types", "window_size")
@@ -31,19 +42,37 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_heads")
     layers = whole(raw, "num_layers", most=MOST_LAYERS)
     windows = _windows_of(raw, layers)
-    config = honour_keys(raw, Config(
-        family="gpt_neo", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
-        hidden=whole(raw, "intermediate_size", 4 * d), vocabulary=whole(raw, "vocab_size"),
-        length=whole(raw, "max_position_embeddings", 2048), is_pre_norm=True, is_causal=True,
-        activation=activation(raw, "activation_function", "gelu_new"),
-    ), READS, "GPTNeo")
+    config = honour_keys(
+        raw,
+        Config(
+            family="gpt_neo",
+            d=d,
+            heads=heads,
+            kv_heads=heads,
+            head_size=head_size_of(d, heads),
+            layers=layers,
+            hidden=whole(raw, "intermediate_size", 4 * d),
+            vocabulary=whole(raw, "vocab_size"),
+            length=whole(raw, "max_position_embeddings", 2048),
+            is_pre_norm=True,
+            is_causal=True,
+            activation=activation(raw, "activation_function", "gelu_new"),
+        ),
+        READS,
+        "GPTNeo",
+    )
     if any(windows):
         config = replace(config, window=whole(raw, "window_size", 256), is_window_computed=True)
     eps = number(raw, "layer_norm_epsilon", 1e-5)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
-    embedding = Embedding(reader.take("wte.weight", config.vocabulary, d), reader.take("wpe.weight", config.length, d))
-    found = tuple(_layer_of(reader, f"h.{layer}.", config, eps, window) for layer, window in enumerate(windows))
+    embedding = Embedding(
+        reader.take("wte.weight", config.vocabulary, d), reader.take("wpe.weight", config.length, d)
+    )
+    found = tuple(
+        _layer_of(reader, f"h.{layer}.", config, eps, window)
+        for layer, window in enumerate(windows)
+    )
     reader.refuse_unread("h.", "gpt_neo")
     return Parts(config, embedding, found, reader.norm("ln_f", d, eps))
 
@@ -51,11 +80,17 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 def _layer_of(reader: Reader, at: str, config: Config, eps: float, window: int | None) -> Layer:
     inner, inner_bias = reader.linear(at + "mlp.c_fc", config.hidden, config.d)
     outer, outer_bias = reader.linear(at + "mlp.c_proj", config.d, config.hidden)
-    attention = read_attention(reader, at + "attn.attention.", config, "out_proj", scale=1.0, window=window)
+    attention = read_attention(
+        reader, at + "attn.attention.", config, "out_proj", scale=1.0, window=window
+    )
     if attention.output_bias is None:
-        reader.take(at + "attn.attention.out_proj.bias", config.d)              # raises: GPT-Neo always has one
-    return pre_norm(attention, reader.norm(at + "ln_1", config.d, eps),
-                    FeedForward(config.activation, inner, outer, inner_bias, outer_bias), reader.norm(at + "ln_2", config.d, eps))
+        reader.take(at + "attn.attention.out_proj.bias", config.d)  # raises: GPT-Neo always has one
+    return pre_norm(
+        attention,
+        reader.norm(at + "ln_1", config.d, eps),
+        FeedForward(config.activation, inner, outer, inner_bias, outer_bias),
+        reader.norm(at + "ln_2", config.d, eps),
+    )
 
 
 def _windows_of(raw: Mapping[str, Any], layers: int) -> list[int | None]:
@@ -65,12 +100,17 @@ def _windows_of(raw: Mapping[str, Any], layers: int) -> list[int | None]:
     pieces: Any = [[["global", "local"], 12]] if types is None else types
     try:
         for names, times in pieces:
-            kinds += list(names) * (min(whole({"times": times}, "times"), MOST_LAYERS) if len(kinds) < MOST_LAYERS else 0)
+            kinds += list(names) * (
+                min(whole({"times": times}, "times"), MOST_LAYERS)
+                if len(kinds) < MOST_LAYERS
+                else 0
+            )
     except (TypeError, ValueError):
         kinds = []
     if len(kinds) != layers or not all(kind in ("global", "local") for kind in kinds):
         raise BadModel(
-            f"attention_types in the config must name global or local attention for each of the {layers} layers, "
-            f"found {str(types)[:60]!r}. Take the config.json that came with the checkpoint."
+            "attention_types in the config must name global or local attention for each of the"
+            f" {layers} layers, found {str(types)[:60]!r}. Take the config.json that came with the"
+            " checkpoint."
         )
     return [width if kind == "local" else None for kind in kinds]

@@ -1,4 +1,5 @@
-"""GPT-NeoX, the family of Pythia: pre-norm, causal, rotary on part of each head, attention and feed-forward side by side.
+"""GPT-NeoX, the family of Pythia: pre-norm, causal, rotary on part of each head, attention and
+feed-forward side by side.
 
 Its one matrix for queries, keys and values interleaves them per head: rows (h, 3, head size).
 """
@@ -10,13 +11,38 @@ from typing import Any
 
 from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
-from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, must_be, number, whole
-from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
+from attnlab.models.checkpoints.reading import (
+    MOST_LAYERS,
+    Reader,
+    activation,
+    cut_columns,
+    head_size_of,
+    must_be,
+    number,
+    whole,
+)
+from attnlab.models.checkpoints.record import (
+    Attention,
+    Config,
+    Embedding,
+    FeedForward,
+    Layer,
+    Parts,
+    Tensors,
+    pre_norm,
+)
 from attnlab.models.checkpoints.rotary import read_rotary, read_rotary_size
 
 ANCHOR = "layers.{}.attention.query_key_value.weight"
-READS = ("layer_norm_eps", "hidden_act", "rope_theta", "rotary_emb_base", "rotary_pct", "partial_rotary_factor",
-         "use_parallel_residual")
+READS = (
+    "layer_norm_eps",
+    "hidden_act",
+    "rope_theta",
+    "rotary_emb_base",
+    "rotary_pct",
+    "partial_rotary_factor",
+    "use_parallel_residual",
+)
 
 
 @family("gpt_neox", model_types=("gpt_neox",), mark=ANCHOR.format(0))
@@ -30,11 +56,22 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     rope_size = read_rotary_size(raw, size, number(raw, "rotary_pct", 0.25))
     theta, frequencies = read_rotary(raw, rope_size, base="rotary_emb_base")
     config = Config(
-        family="gpt_neox", d=d, heads=heads, kv_heads=heads, head_size=size, layers=layers,
-        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
-        length=whole(raw, "max_position_embeddings", 2048), is_pre_norm=True, is_causal=True,
-        is_parallel=raw.get("use_parallel_residual") is not False, activation=activation(raw, "hidden_act", "gelu"),
-        rope_theta=theta, rope_size=rope_size, rope_frequencies=frequencies,
+        family="gpt_neox",
+        d=d,
+        heads=heads,
+        kv_heads=heads,
+        head_size=size,
+        layers=layers,
+        hidden=whole(raw, "intermediate_size"),
+        vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 2048),
+        is_pre_norm=True,
+        is_causal=True,
+        is_parallel=raw.get("use_parallel_residual") is not False,
+        activation=activation(raw, "hidden_act", "gelu"),
+        rope_theta=theta,
+        rope_size=rope_size,
+        rope_frequencies=frequencies,
     )
     config = honour_keys(raw, config, READS)
     eps = number(raw, "layer_norm_eps", 1e-5)
@@ -49,17 +86,31 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
     d, heads, hidden = config.d, config.heads, config.hidden
-    joined = reader.take(at + "attention.query_key_value.weight", 3 * d, d).reshape(heads, 3, config.head_size, d)
+    joined = reader.take(at + "attention.query_key_value.weight", 3 * d, d).reshape(
+        heads, 3, config.head_size, d
+    )
     bias = reader.optional(at + "attention.query_key_value.bias", 3 * d)
-    query_bias, key_bias, value_bias = (None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3))
+    query_bias, key_bias, value_bias = (
+        None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3)
+    )
     inner, inner_bias = reader.linear(at + "mlp.dense_h_to_4h", hidden, d)
     outer, outer_bias = reader.linear(at + "mlp.dense_4h_to_h", d, hidden)
     attention = Attention(
-        query=joined[:, 0], key=joined[:, 1], value=joined[:, 2],
+        query=joined[:, 0],
+        key=joined[:, 1],
+        value=joined[:, 2],
         output=cut_columns(reader.take(at + "attention.dense.weight", d, d), heads),
-        query_bias=query_bias, key_bias=key_bias, value_bias=value_bias,
-        output_bias=reader.optional(at + "attention.dense.bias", d), rotary=config.rotary,
+        query_bias=query_bias,
+        key_bias=key_bias,
+        value_bias=value_bias,
+        output_bias=reader.optional(at + "attention.dense.bias", d),
+        rotary=config.rotary,
     )
     feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
-    return pre_norm(attention, reader.norm(at + "input_layernorm", d, eps),
-                    feedforward, reader.norm(at + "post_attention_layernorm", d, eps), config.is_parallel)
+    return pre_norm(
+        attention,
+        reader.norm(at + "input_layernorm", d, eps),
+        feedforward,
+        reader.norm(at + "post_attention_layernorm", d, eps),
+        config.is_parallel,
+    )

@@ -24,11 +24,21 @@ from attnlab.models.checkpoints.record import Config, Embedding, Parts, Tensors
 
 ANCHOR = "encoder.layer.{}.attention.attn.q.weight"
 READS = ("layer_norm_eps", "hidden_act")
-PADDING, BUCKETS, FARTHEST = 1, 32, 128             # fixed in the original implementation, whatever the config says
+PADDING, BUCKETS, FARTHEST = (
+    1,
+    32,
+    128,
+)  # fixed in the original implementation, whatever the config says
 
 NAMES = EncoderNames(
-    "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
-    "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
+    "attention.attn.q",
+    "attention.attn.k",
+    "attention.attn.v",
+    "attention.attn.o",
+    "attention.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
 )
 
 
@@ -40,23 +50,41 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     places = whole(raw, "max_position_embeddings", 512, least=PADDING + 2)
-    config = honour_keys(raw, Config(
-        family="mpnet", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
-        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"), length=places - PADDING - 1,
-        activation=activation(raw, "hidden_act", "gelu"),
-    ), READS, "MPNet")
+    config = honour_keys(
+        raw,
+        Config(
+            family="mpnet",
+            d=d,
+            heads=heads,
+            kv_heads=heads,
+            head_size=head_size_of(d, heads),
+            layers=layers,
+            hidden=whole(raw, "intermediate_size"),
+            vocabulary=whole(raw, "vocab_size"),
+            length=places - PADDING - 1,
+            activation=activation(raw, "hidden_act", "gelu"),
+        ),
+        READS,
+        "MPNet",
+    )
     eps = number(raw, "layer_norm_eps", 1e-12)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
     embedding = Embedding(
         tokens=reader.take("embeddings.word_embeddings.weight", config.vocabulary, d),
         positions=reader.take("embeddings.position_embeddings.weight", places, d),
-        position_offset=PADDING + 1, padding=PADDING, norm=reader.norm("embeddings.LayerNorm", d, eps),
+        position_offset=PADDING + 1,
+        padding=PADDING,
+        norm=reader.norm("embeddings.LayerNorm", d, eps),
     )
     table = reader.take("encoder.relative_attention_bias.weight", BUCKETS, heads)
-    by_offset = np.ascontiguousarray(table[buckets_of(np.arange(1 - config.length, config.length))].T)
-    found = tuple(encoder_layer(reader, f"encoder.layer.{layer}.", NAMES, config, eps, by_offset=by_offset)
-                  for layer in range(layers))
+    by_offset = np.ascontiguousarray(
+        table[buckets_of(np.arange(1 - config.length, config.length))].T
+    )
+    found = tuple(
+        encoder_layer(reader, f"encoder.layer.{layer}.", NAMES, config, eps, by_offset=by_offset)
+        for layer in range(layers)
+    )
     reader.refuse_unread("encoder.layer.", "mpnet")
     return Parts(config, embedding, found)
 
@@ -69,6 +97,8 @@ def buckets_of(offsets: np.ndarray) -> np.ndarray:
     half = BUCKETS // 2
     exact, away = half // 2, np.abs(offsets)
     # in single precision, as the original: rounding decides where a wide one begins
-    logarithms = np.log(np.maximum(away, 1).astype(np.float32) / np.float32(exact)) / np.float32(np.log(FARTHEST / exact))
+    logarithms = np.log(np.maximum(away, 1).astype(np.float32) / np.float32(exact)) / np.float32(
+        np.log(FARTHEST / exact)
+    )
     wide = np.minimum(exact + (logarithms * np.float32(half - exact)).astype(int), half - 1)
     return np.where(away < exact, away, wide) + np.where(offsets > 0, half, 0)

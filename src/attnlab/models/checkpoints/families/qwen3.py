@@ -33,13 +33,28 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     size = whole(raw, "head_dim", 128)
     theta, frequencies = read_rotary(raw, size)
-    config = honour_keys(raw, Config(
-        family="qwen3", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
-        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
-        length=whole(raw, "max_position_embeddings", 32768),
-        is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_act", "silu"),
-        rope_theta=theta, rope_size=size, rope_frequencies=frequencies,
-    ), READS, "Qwen3")
+    config = honour_keys(
+        raw,
+        Config(
+            family="qwen3",
+            d=d,
+            heads=heads,
+            kv_heads=read_kv_heads(raw, heads),
+            head_size=size,
+            layers=layers,
+            hidden=whole(raw, "intermediate_size"),
+            vocabulary=whole(raw, "vocab_size"),
+            length=whole(raw, "max_position_embeddings", 32768),
+            is_pre_norm=True,
+            is_causal=True,
+            activation=activation(raw, "hidden_act", "silu"),
+            rope_theta=theta,
+            rope_size=size,
+            rope_frequencies=frequencies,
+        ),
+        READS,
+        "Qwen3",
+    )
     eps = number(raw, "rms_norm_eps", 1e-6)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
@@ -53,9 +68,21 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     for layer, window in enumerate(windows_of(raw, layers)):
         at = f"layers.{layer}."
         attention = read_attention(
-            reader, at + "self_attn.", config, rotary=config.rotary, window=window,
-            query_norm=norm(at + "self_attn.q_norm", size), key_norm=norm(at + "self_attn.k_norm", size))
-        found.append(pre_norm(attention, norm(at + "input_layernorm", d),
-                              read_gated_feedforward(reader, at + "mlp.", config), norm(at + "post_attention_layernorm", d)))
+            reader,
+            at + "self_attn.",
+            config,
+            rotary=config.rotary,
+            window=window,
+            query_norm=norm(at + "self_attn.q_norm", size),
+            key_norm=norm(at + "self_attn.k_norm", size),
+        )
+        found.append(
+            pre_norm(
+                attention,
+                norm(at + "input_layernorm", d),
+                read_gated_feedforward(reader, at + "mlp.", config),
+                norm(at + "post_attention_layernorm", d),
+            )
+        )
     reader.refuse_unread("layers.", "qwen3")
     return Parts(config, embedding, tuple(found), norm("norm", d))
