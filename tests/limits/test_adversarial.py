@@ -62,7 +62,10 @@ def test_slow_directions_agree_with_permuted_tokens(seed):
     order = np.random.default_rng(seed).permutation(len(x0))
     one, two = limit(V, x0, M, budget=15.0), limit(V, x0[order], M, budget=15.0)
     if one.certified and two.certified:
-        assert np.abs(one.limits[order] - two.limits).max() <= one.error + two.error
+        # V is diagonal; groups leave out directions that are not resolved
+        given = (np.abs(one.basis).max(axis=1) > 0.0) & (np.abs(two.basis).max(axis=1) > 0.0)
+        apart = np.abs(one.limits[order] - two.limits)[:, given]
+        assert given[0] and apart.max() <= one.error + two.error
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -119,7 +122,11 @@ def test_scores_blind_to_the_fast_direction_are_not_decided_by_rounding():
         x0 = rng.uniform(-2, 2, (5, 2))
         found = limit(V, x0, np.outer(w, w) / 1024.0, budget=3.0)
         truth = limit([[abs(determinant) * scale]], (x0 @ w)[:, None] / 32.0, budget=3.0)
-        if found.certified and truth.certified and not np.array_equal(found.leaders, truth.leaders):
+        if not (found.certified and truth.certified):
+            continue
+        named = found.leaders >= 0  # in a group of two tokens or more nobody is named
+        same_leaders = np.array_equal(found.leaders[named], truth.leaders[named])
+        if not same_leaders or not np.array_equal(found.labels, truth.labels):
             wrong.append((V.tolist(), x0.tolist()))
     assert not wrong
 
