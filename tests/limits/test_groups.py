@@ -17,7 +17,7 @@ import pytest
 import attnlab as al
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.gathering import as_groups, gather
-from attnlab.limits.groups import certify, errors, leading, state_of
+from attnlab.limits.groups import _Gaps, certify, errors, leading, state_of
 from attnlab.limits.merged import MergedFlow, _System, make_reach
 from attnlab.limits.stiff import StiffSteps
 from limit_systems import along
@@ -379,3 +379,24 @@ def test_a_pair_that_turns_too_fast_is_named():
     assert found.found is None and found.kind == "turning"
     slower = make_reach(al.Dynamics(al.Weights(V=turning(0.5, 0.1))), x0, np.arange(2))
     assert gather(slower, 1e-9, Allowance(1e6, 120.0, np.inf), np.zeros(0)).kind == "certified"
+
+
+@pytest.mark.parametrize(
+    "columns", [[[23, -17], [-15, 12]], [[7, 5], [4, 3]], [[31, -40], [11, -14]]]
+)
+def test_gaps_between_groups_do_not_rest_on_the_rounding_of_eigenvectors(columns):
+    # Found by review: scores that do not see the fast direction have the factor 0 at the largest
+    # exponent. In double precision it is noise, and noise of the right sign passed for a gap.
+    B = np.array(columns, dtype=float)
+    determinant = round(np.linalg.det(B))
+    inverse = np.round(np.linalg.inv(B) * determinant)
+    V = np.sign(determinant) * B @ np.diag([3.0, 1.0]) @ inverse
+    w = np.array([-B[1, 0], B[0, 0]])  # w^T phi_1 = 0, exactly
+    x0 = np.random.default_rng(0).uniform(-2.0, 2.0, (4, 2))
+    weights = al.Weights(Q=np.eye(2), K=np.outer(w, w) / 1024.0, V=V)
+    reach = make_reach(al.Dynamics(weights), x0, np.arange(4))
+    flow = MergedFlow(reach, 1e-10, Allowance(1e5, 10.0, time.monotonic() + 10.0))
+    gaps, lead = _Gaps(state_of(flow, np.arange(4))), leading(reach)
+    noise = abs((gaps.q.T @ gaps.k)[lead, lead])
+    allowed = gaps.part * (gaps.size_q.T @ gaps.size_k)[lead, lead]
+    assert noise <= allowed < 1e-6 * (gaps.size_q.T @ gaps.size_k)[lead, lead]

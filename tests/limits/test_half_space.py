@@ -199,3 +199,22 @@ SPOILS = {
 def test_a_spoiled_limit_is_refused(name):
     found = verify_limit(SPOILS[name](answer()))
     assert found.holds is False and not found.checks[-1].holds, found
+
+
+def test_on_the_sphere_V_that_is_nearly_a_multiple_of_the_identity_is_not_one():
+    # Found by review: V = diag(1, 1 + 5e-13) was taken as I. Tokens that have come together obey
+    # p' = V p - (p V p) p and go on to the second axis, which takes t = 1e14. The certified limit,
+    # and its verification, said that they stay where they met.
+    x0 = np.array([[1.0, 0.1], [0.9, 0.3], [0.8, 0.5]])
+    x0 /= np.linalg.norm(x0, axis=1, keepdims=True)
+    together = al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere")
+    V = np.diag([1.0, 1.0 + 5e-13])
+    ours = al.limit(al.Weights(V=V), x0, geometry="sphere")
+    axis = np.array([0.0, 1.0])
+    assert ours.grade == "undecided" or np.abs(ours.points - axis).max() <= ours.error
+    assert al.verify(together).holds and np.abs(together.points - axis).max() > 0.5
+    dynamics = dataclasses.replace(together.dynamics, weights=al.Weights(V=V))
+    values = {**together.state.values, "start_digest": np.array(start_digest(dynamics, x0))}
+    changed = dataclasses.replace(together, dynamics=dynamics, state=State("sphere", values))
+    found = al.verify(changed)
+    assert found.holds is False and "V = c I" in found.reason

@@ -22,6 +22,7 @@ import numpy as np
 
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
 from attnlab.limits.merged import MergedFlow, Reach
+from attnlab.limits.problem import EPSILON
 
 RESOLVED = 1e-6
 """The error of a coordinate that is given, relative to the largest point along the leading one."""
@@ -282,6 +283,12 @@ class _Gaps:
             (reach.KB @ right)[:, moves],
         )  # Q, K of the eigenvectors, per u
         start = reach.c0 @ reach.left.T
+        # what rounding may have done: to eigenvectors, and to products in which large terms cancel
+        self.part = 8.0 * EPSILON * len(reach.QB) * reach.condition
+        size_q, size_k = (np.abs(one) @ np.abs(right) for one in (reach.QB, reach.KB))
+        self.size_q, self.size_k = size_q[:, moves], size_k[:, moves]
+        self.all_q = np.abs(reach.q0) + np.abs(start * moves) @ size_q.T
+        self.all_k = np.abs(reach.k0) + np.abs(start * moves) @ size_k.T
         self.fixed_q = reach.q0 - ((start * moves) @ (reach.QB @ right).T).real
         self.fixed_k = reach.k0 - ((start * moves) @ (reach.KB @ right).T).real
         leak = 2.0 * math.exp(-LEAST_MARGIN)
@@ -318,6 +325,8 @@ class _Gaps:
         if not others.size:
             return True
         product = self.q.T @ self.k  # (r, r)
+        off = self.part * (self.size_q.T @ self.size_k)
+        size = np.abs(product) + off
         own, real = self.centres[g], self.rates.real
         low, terms = [], []
         for k in others:
@@ -325,21 +334,25 @@ class _Gaps:
             apart, both = own - self.centres[h], radii[g] + radii[h]
             fixed = self.fixed_k[i] - self.fixed_k[k]
             to_fixed, from_fixed = self.q.T @ fixed, self.fixed_q[i] @ self.k
+            all_k = self.all_k[i] + self.all_k[k]
+            to_off = self.part * (self.size_q.T @ all_k)
+            from_off = self.part * (self.all_q[i] @ self.size_k)
             constant = float(self.fixed_q[i] @ fixed) + state.reach.bonus[i] - state.reach.bonus[k]
             pairs = own[:, None] * product * apart[None, :]
             turning = (self.rates[:, None] + self.rates[None, :]).imag != 0.0
-            size = np.abs(product)
             low = [
-                np.where(turning, -np.abs(pairs), pairs.real) - ROUNDING * 100.0 * np.abs(pairs),
+                np.where(turning, -np.abs(pairs), pairs.real)
+                - ROUNDING * 100.0 * np.abs(pairs)
+                - off * np.abs(own)[:, None] * np.abs(apart)[None, :],
                 -np.abs(own)[:, None] * size * both[None, :],
                 -radii[g][:, None] * size * np.abs(apart)[None, :],
                 -radii[g][:, None] * size * both[None, :],
-                _low(own * to_fixed, self.rates),
-                -radii[g] * np.abs(to_fixed),
-                _low(from_fixed * apart, self.rates),
-                -np.abs(from_fixed) * both,
+                _low(own * to_fixed, self.rates) - np.abs(own) * to_off,
+                -radii[g] * (np.abs(to_fixed) + to_off),
+                _low(from_fixed * apart, self.rates) - from_off * np.abs(apart),
+                -(np.abs(from_fixed) + from_off) * both,
                 np.array(
-                    [constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]
+                    [constant - 1e-12 * abs(constant) - 2.0 * self.part * self.all_q[i] @ all_k]
                 ),
                 np.array([-self.margin]),
             ]

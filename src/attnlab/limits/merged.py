@@ -21,11 +21,15 @@ import numpy as np
 
 from attnlab.limits.allowance import TERMS, Allowance
 from attnlab.limits.problem import Refused
+from attnlab.limits.products import score_matrices
 from attnlab.limits.stiff import StiffSteps
 from attnlab.types import Dynamics
 
 LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
+
+MOST_CANCELLED = 1e5
+"""Products of factors that are smaller than their terms by more than this lose too many digits."""
 
 MOST_STEPS = 400
 """Explicit steps in one piece of `advance`: more, and the flow is taken as stiff. One costs a tenth
@@ -104,8 +108,15 @@ def make_reach(dynamics: Dynamics, x0: np.ndarray, same_as: np.ndarray) -> Reach
     else:
         B, C = np.eye(weights.d), weights.V[0]
     if len(Q) > weights.d:
-        Q, K = Q.T @ K, np.eye(weights.d)
+        Q, K = dynamics.beta * score_matrices(weights)[0], np.eye(weights.d)
     S = C @ B
+    for what, one, other in (("V", C, B), ("Q^T K", Q.T, K)):
+        size = float((np.abs(one) @ np.abs(other)).max())
+        if not MOST_CANCELLED * float(np.abs(one @ other).max()) >= size:
+            raise Refused(
+                f"The product of the factors of {what} cancels to less than "
+                f"1 / {MOST_CANCELLED:g} of its terms: too many of its digits are lost."
+            )
     rates, right = np.linalg.eig(S)
     rates, right = rates.astype(complex), right.astype(complex)
     for a in np.flatnonzero(rates.imag > 0.0):  # conjugates exactly, in neighbouring columns

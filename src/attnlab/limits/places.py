@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.problem import EPSILON, Problem
+from attnlab.limits.products import score_matrices
 from attnlab.limits.state import State
 from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Limit
@@ -140,7 +141,12 @@ def _falls_to_the_origin(dynamics: Dynamics) -> bool:
     continuous time.
     """
     weights = dynamics.weights
-    V, Q, K, M = weights.full_V[0], weights.Q[0], weights.K[0], dynamics.beta * weights.M[0]
+    V, Q, K, M = (
+        weights.full_V[0],
+        weights.Q[0],
+        weights.K[0],
+        dynamics.beta * score_matrices(weights)[0],
+    )
     if dynamics.dt is not None or not (np.array_equal(Q, K) or np.array_equal(M, M.T)):
         return False  # Q = K: M is symmetric, whatever the product's rounding
     size = abs(dynamics.beta) * np.abs(Q).T @ np.abs(K)

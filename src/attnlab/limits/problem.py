@@ -18,6 +18,7 @@ import numpy as np
 from attnlab.axes.together import plain_axes
 from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
 from attnlab.limits.no_basis import say_why_no_basis
+from attnlab.limits.products import score_matrices, sum_of
 from attnlab.types import Dynamics, Weights
 
 EPSILON = 2.0**-52
@@ -270,7 +271,7 @@ def one_head(dynamics: Dynamics) -> Dynamics:
     weights = dynamics.weights
     if weights.heads == 1:
         return dynamics
-    M, V = weights.M, weights.full_V
+    M, V = score_matrices(weights), weights.full_V
     kept = [h for h in range(weights.heads) if V[h].any()] or [0]
     if any(not np.array_equal(M[h], M[kept[0]]) for h in kept):
         raise Refused(
@@ -278,7 +279,7 @@ def one_head(dynamics: Dynamics) -> Dynamics:
             " in each head, and z need not converge unless the V_h commute. Limits are computed"
             " for one head, or for heads with equal scores."
         )
-    total = V[kept].sum(axis=0)
+    total = sum_of(V[kept])
     return dataclasses.replace(
         dynamics,
         weights=Weights(
@@ -297,7 +298,7 @@ def _scores(dynamics: Dynamics, basis: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Exact where nothing was computed; and for symmetric V with M = m I, whose eigenvectors are
     orthogonal.
     """
-    own, V = dynamics.beta * dynamics.weights.M[0], dynamics.weights.full_V[0]
+    own, V = dynamics.beta * score_matrices(dynamics.weights)[0], dynamics.weights.full_V[0]
     if np.array_equal(basis, np.eye(len(own))):
         return own, np.zeros(own.shape)
     if np.array_equal(V, V.T) and np.array_equal(own, own[0, 0] * np.eye(len(own))):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlab.limits.problem import Problem
+from attnlab.limits.products import score_matrices
 
 ALL_PERMUTATIONS = 4
 """Up to this d all 2^d d! signed permutations are tried; up to ALL_SIGNS all changes of sign;
@@ -105,7 +106,7 @@ def find_symmetry(problem: Problem, x0: np.ndarray) -> Symmetry | None:
     weights, tokens = problem.dynamics.weights, problem.tokens
     x = x0[tokens] + 0.0  # -0 becomes 0
     many = np.bincount(problem.same_as, minlength=len(x0))[tokens]
-    V, M = weights.full_V[0], weights.M[0]
+    V, M = weights.full_V[0], score_matrices(weights)[0]
     where = {row.tobytes(): i for i, row in enumerate(x)}
     found = []
     for order, sign in _candidates(x.shape[1]):

@@ -17,6 +17,7 @@ import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, choose_coordinates
 from attnlab.limits.problem import Refused, check_form, staying_equal
+from attnlab.limits.products import score_matrices, sum_of
 from attnlab.types import Dynamics, Weights
 
 
@@ -63,18 +64,19 @@ def has_different_scores(weights: Weights) -> bool:
 
 def _merged(weights: Weights) -> list[tuple[list[int], np.ndarray]]:
     """(heads with equal scores, the sum of their V), without heads that do nothing."""
-    M, V = weights.M, weights.full_V
-    found: list[tuple[list[int], np.ndarray]] = []
+    M, V = score_matrices(weights), weights.full_V
+    found: list[list[int]] = []
     for h in range(weights.heads):
         if not V[h].any():
             continue
-        for number, (heads, total) in enumerate(found):
+        for heads in found:
             if np.array_equal(M[h], M[heads[0]]):
-                found[number] = ([*heads, h], total + V[h])
+                heads.append(h)
                 break
         else:
-            found.append(([h], V[h]))
-    return [one for one in found if one[1].any()]
+            found.append([h])
+    totals = [(heads, sum_of(V[heads])) for heads in found]
+    return [one for one in totals if one[1].any()]
 
 
 def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
@@ -144,7 +146,11 @@ def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     same_head = np.full(weights.heads, -1)
     for number, (heads, _) in enumerate(merged):
         same_head[heads] = number
-    return np.array(v), dynamics.beta * weights.M[[heads[0] for heads, _ in merged]], same_head
+    return (
+        np.array(v),
+        dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in merged]],
+        same_head,
+    )
 
 
 def _listed(heads: Sequence[int]) -> str:

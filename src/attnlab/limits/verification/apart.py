@@ -14,7 +14,8 @@ import math
 
 import numpy as np
 
-from attnlab.limits.problem import one_head
+from attnlab.limits.problem import EPSILON, one_head
+from attnlab.limits.products import score_matrices
 from attnlab.limits.verification.record import require
 from attnlab.types import Limit
 
@@ -45,8 +46,12 @@ def check_apart(limit: Limit, span: float) -> None:
     start = np.linalg.lstsq(vectors * rates, (x0 @ V.T).T.astype(complex), rcond=None)[0]
     fixed = (x0 - (vectors @ start).T.real).astype(np.longdouble)
     columns = (vectors / rates).astype(np.clongdouble)
-    M = (one.beta * weights.M[0]).astype(np.longdouble)
+    M = (one.beta * score_matrices(weights)[0]).astype(np.longdouble)
     product, lead = columns.T @ M @ columns, float(rates.real.max())
+    # eigenvectors are known to this part, and products of which large terms cancel no better
+    part = 8.0 * EPSILON * len(M) * float(values["condition"])
+    reach, keys = np.abs(columns), np.abs(M) @ np.abs(columns)
+    off = part * (reach.T @ keys)
     excess = np.maximum(np.abs(rates) - lead, 0.0)
     require(
         math.isfinite(span) or not excess.any(),
@@ -73,11 +78,12 @@ def check_apart(limit: Limit, span: float) -> None:
             (centre, radius), (other, far) = discs[group[i]], discs[group[k]]
             gap, both, still = centre - other, radius + far, fixed[i] - fixed[k]
             left, right = columns.T @ (M @ still), (fixed[i] @ M) @ columns
-            size = np.abs(product)
+            size = np.abs(product) + off
             constant = fixed[i] @ M @ still + math.log(counts[i]) - math.log(counts[k])
             terms = [
                 (
-                    _lower(np.outer(centre, gap) * product, rates[:, None] + rates[None, :]),
+                    _lower(np.outer(centre, gap) * product, rates[:, None] + rates[None, :])
+                    - np.outer(np.abs(centre), np.abs(gap)) * off,
                     real[:, None] + real[None, :],
                 ),
                 (-np.outer(np.abs(centre), both) * size, real[:, None] + widest[None, :]),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.limits.problem import is_covered
+from attnlab.limits.products import score_matrices, sum_of
 from attnlab.limits.verification.record import Failed, require
 from attnlab.types import Dynamics
 
@@ -87,15 +88,16 @@ def one_head(dynamics: Dynamics) -> OneHead:
         " another equation.",
     )
     weights = dynamics.weights
-    V, scores = weights.full_V, dynamics.beta * weights.M
+    M = score_matrices(weights)
+    V, scores = weights.full_V, dynamics.beta * M
     acting = [head for head in range(weights.heads) if V[head].any()] or [0]
     require(
-        all(np.array_equal(weights.M[head], weights.M[acting[0]]) for head in acting),
+        all(np.array_equal(M[head], M[acting[0]]) for head in acting),
         "The heads have different scores Q^T K, and the proof is about one head.",
     )
     first = acting[0]
     return OneHead(
-        V[0] if weights.heads == 1 else V[acting].sum(axis=0),
+        V[0] if weights.heads == 1 else sum_of(V[acting]),
         weights.Q[first],
         weights.K[first],
         scores[first],

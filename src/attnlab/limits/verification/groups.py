@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnlab.limits.groups import LEAST_HORIZON, RESOLVED
-from attnlab.limits.problem import one_head
+from attnlab.limits.merged import LARGEST_CONDITION
+from attnlab.limits.problem import EPSILON, one_head
 from attnlab.limits.reach import is_plain
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.apart import check_apart
@@ -29,6 +30,13 @@ NOT_CHECKED = (
     "How far the integration is off, beyond what the replicas show; and z at the times asked for.",
 )
 
+LEAST_TOLERANCE = np.array([1e-11, 1e-10, 1e-10])
+"""Relative errors of the three states: ten times the finest tolerances of their flows."""
+
+APART = 3.0
+"""Replicas may be this many times as far apart as error and discs explain, since they turn between
+their times."""
+
 RESIDUAL = 1e-11
 """How far eigenvectors may be off, relative to V and their condition."""
 
@@ -39,6 +47,7 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("first tokens", lambda: check_digest(limit), None, NOT_CHECKED)
     yield Step("equation", lambda: _equation(limit))
     yield Step("groups", lambda: _groups(limit))
+    yield Step("replicas", lambda: _replicas(limit))
     yield Step("what the limit says", lambda: _says(limit))
     yield Step("changes of leader", lambda: check_no_events(limit))
 
@@ -54,7 +63,17 @@ def _equation(limit: Limit) -> str:
         vectors.shape == (len(V), len(rates)) and np.isfinite(vectors).all(),
         "There must be one eigenvector per rate.",
     )
+    rank = weights.V[0][0].shape[1] if weights.is_factored else len(V)
+    require(
+        len(rates) == rank and np.isfinite(rates).all(),
+        f"V has {rank} rates with eigenvectors, not {len(rates)}.",
+    )
     size, condition = float(np.linalg.norm(V, 2)), float(values["condition"])
+    own = LARGEST_CONDITION if weights.is_factored else float(np.linalg.cond(vectors))
+    require(
+        0.99 <= condition <= min(1.01 * own, LARGEST_CONDITION),
+        "The condition is not that of the stored eigenvectors.",
+    )
     off = float(np.abs(V @ vectors - vectors * rates).max()) / max(
         float(np.abs(vectors).max()), 1e-300
     )
@@ -87,7 +106,27 @@ def _groups(limit: Limit) -> str:
             (group[0][:, None] == group[0][None]) == (other[:, None] == other[None]),
             "The three states have other groups.",
         )
+    tolerance, coordinates = values["tolerance"], values["coordinates"]
+    require(
+        tolerance.shape == (3,) and tolerance >= 0.999 * LEAST_TOLERANCE,
+        "The state claims a tolerance that groups are not followed with.",
+    )
+    require(
+        coordinates.dtype.kind == "i"
+        and coordinates.ndim == 1
+        and (coordinates >= 0).all()
+        and (coordinates < len(values["rates"])).all(),
+        "coordinates of the state must be numbers of rates.",
+    )
     lead = _lead(values["rates"])
+    require(
+        (values["rates"][coordinates] == lead).any(),
+        "The leading direction is not among those that are given.",
+    )
+    require(
+        (np.abs(u[:, :, values["rates"] == lead]).max(axis=1) > 0.0),
+        "Nothing is along the leading direction.",
+    )
     span = math.inf if limit.horizon is None else limit.horizon - limit.t
     require(
         limit.horizon is None or span * lead.real >= 0.999 * LEAST_HORIZON,
@@ -102,8 +141,50 @@ def _groups(limit: Limit) -> str:
     )
 
 
+def _replicas(limit: Limit) -> str:
+    """The replicas are no copies, and end where the original does, within error and discs."""
+    values = limit.state.values
+    u, group, t, begin = values["u"], values["group"], values["t"], float(values["begin"])
+    require(
+        not any(np.array_equal(u[i], u[j]) for i, j in ((0, 1), (0, 2), (1, 2))),
+        "Two of the three states are copies: a replica is perturbed, and computed otherwise.",
+    )
+    apart = 0.0
+    for a in values["coordinates"]:
+        rate = values["rates"][a]
+        vector = values["vectors"][:, a] / rate
+        length = max(float(np.linalg.norm(vector.real)), float(np.linalg.norm(vector.imag))) * (
+            1.0 + (rate.imag != 0.0)
+        )
+        for other in (1, 2):
+            z, radius = np.zeros((2, u.shape[1]), complex), 0.0
+            for row, number in enumerate((0, other)):
+                z[row] = u[number, :, a] * np.exp(-rate * (t[number] + begin)) * length
+                radius += max(
+                    float(np.ptp(part[group[number] == g]))
+                    for part in (z[row].real, z[row].imag)
+                    for g in range(int(group.max()) + 1)
+                )
+            radius *= math.exp((abs(rate) - rate.real) * abs(t[other] - t[0]))
+            off = float(np.abs(z[0] - z[1]).max())
+            apart = max(apart, off)
+            require(
+                off <= APART * (limit.error + radius),
+                f"A replica is {off:.2g} away, and the error is {limit.error:.2g}.",
+            )
+    return f"both end in the same groups; their tokens are {apart:.2g} apart at most."
+
+
 def _says(limit: Limit) -> str:
     values = limit.state.values
+    require(
+        limit.grade == "group", f"Groups have the grade group, and the limit says {limit.grade}."
+    )
+    require(limit.places is None, "Places in R^d are for equations in which nothing grows.")
+    require(
+        np.isfinite(limit.points).all() and np.isfinite(limit.error),
+        "Points and error must be finite.",
+    )
     rates, vectors, begin = values["rates"], values["vectors"], float(values["begin"])
     u, group, t = values["u"][0], values["group"][0], float(values["t"][0])
     number = np.unique(values["same_as"], return_inverse=True)[1]
@@ -115,6 +196,12 @@ def _says(limit: Limit) -> str:
     require(
         np.array_equal(labels_of(limit.labels), labels_of(group[number])),
         "The labels are not the groups of the state.",
+    )
+    own = group[number]
+    leaders = np.where(np.bincount(own)[own] == 1, np.arange(len(own)), -1)
+    require(
+        np.array_equal(limit.leaders, leaders),
+        "In a group of two tokens or more the leader is open, and the limit names one.",
     )
     column, error = 0, 0.0
     lead = _lead(rates)
@@ -168,7 +255,12 @@ def _says(limit: Limit) -> str:
         * float(np.linalg.norm(vectors[:, a] / lead))
     )
     require(
-        limit.error <= 2.0 * RESOLVED * size * math.exp(0.0),
+        limit.error <= 2.0 * RESOLVED * size,
         "The error is larger than a resolved direction may have.",
+    )
+    least = 50.0 * EPSILON * float(values["condition"]) * size / 2.0
+    require(
+        limit.error >= least,
+        f"The error is given as {limit.error:.2g}, and rounding alone makes {least:.2g}.",
     )
     return f"labels, points and their error {limit.error:.2g} follow."

@@ -19,6 +19,7 @@ import numpy as np
 
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
 from attnlab.limits.problem import is_covered
+from attnlab.limits.products import score_matrices, sum_of
 from attnlab.limits.replicas import REPLICA_ERROR, SAME_POINTS
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.equation import read_number
@@ -94,17 +95,18 @@ class Heads:
             " is another equation.",
         )
         weights = dynamics.weights
-        found: list[tuple[list[int], np.ndarray, np.ndarray]] = []
-        for h, (V, M) in enumerate(zip(weights.full_V, weights.M, strict=True)):
+        found: list[tuple[list[int], np.ndarray]] = []
+        full_V = weights.full_V
+        for h, (V, M) in enumerate(zip(full_V, score_matrices(weights), strict=True)):
             if not V.any():
                 continue
-            same = next((one for one in found if np.array_equal(one[2], M)), None)
+            same = next((one for one in found if np.array_equal(one[1], M)), None)
             if same is None:
-                found.append(([h], V.copy(), M))
+                found.append(([h], M))
             else:
                 same[0].append(h)
-                same[1][...] += V
-        kept = [one for one in found if one[1].any()]
+        totals = [(of, sum_of(full_V[of]), M) for of, M in found]
+        kept = [one for one in totals if one[1].any()]
         require(len(kept) > 1, "This way is about heads with different scores, and there are none.")
         for of, V, _ in kept:
             require(

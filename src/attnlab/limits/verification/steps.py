@@ -19,6 +19,9 @@ NO_STATE = (
 )
 
 
+UNREADABLE = (ValueError, IndexError, TypeError, ArithmeticError)
+"""What arithmetic raises on a state that no computation has left."""
+
 WORDS = "The words of `reason` and `certificate`, and the numbers in `stats`."
 """What no way checks."""
 
@@ -48,6 +51,12 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
             " Upgrade attnlab."
         )
         return Verification(None, reason)
+    if way != "heads" and limit.head_leaders is not None:
+        return Verification(
+            False,
+            "The limit names leaders of heads, and its certificate is not one of several heads.",
+            way,
+        )
     checks: list[Check] = []
     numbers: Mapping[str, float] = {}
     not_checked: tuple[str, ...] = (WORDS,)
@@ -71,8 +80,13 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
                     not_checked,
                     dict(numbers),
                 )
-            except KeyError as problem:
-                said = f"{problem} is missing in the state."
+            except (KeyError, *UNREADABLE) as problem:
+                is_missing = isinstance(problem, KeyError)
+                said = (
+                    f"{problem} is missing in the state."
+                    if is_missing
+                    else (f"Its numbers do not fit together: {problem}.")
+                )
                 return Verification(
                     False,
                     f"The state is not whole. {said}",

@@ -18,6 +18,7 @@ from attnlab.limits.arithmetic import Arithmetic
 from attnlab.limits.careful import CarefulFlow
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.problem import Problem
+from attnlab.limits.products import score_matrices
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, certify_again
 from attnlab.limits.settings import Settings
 from attnlab.limits.symmetry import Symmetry, find_symmetry
@@ -141,7 +142,7 @@ class Symmetric:
 
     def check_symmetry(self) -> str:
         """Each element maps V, Q^T K and the stored tokens to themselves, exactly."""
-        V, M = self.equation.V, self.limit.dynamics.weights.M[0]
+        V, M = self.equation.V, score_matrices(self.limit.dynamics.weights)[0]
         sets = [_fractions(parts) for parts in self.values["tokens"]]
         for element in self.symmetry.elements:
             order, sign = element.order, element.sign
