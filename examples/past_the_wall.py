@@ -12,9 +12,7 @@ import attnlab as al
 
 weights = al.Weights(V=np.diag([1.0, 0.95, -0.5]))
 x0 = np.random.default_rng(10).uniform(-5, 5, (30, 3))
-run = al.simulate(
-    weights, x0, t_end=65.0, saves=651, throw=False
-)  # throw=False: keep the part that can be had
+run = al.simulate(weights, x0, t_end=65.0, saves=651, throw=False)          # throw=False: keep the part that can be had
 limit = al.limit(weights, x0, times=np.linspace(0, 65, 651))
 wall, last = run.times[-1], limit.events[-1].t
 
@@ -31,13 +29,6 @@ axes.text(wall - 0.7, top, "al.simulate stops", ha="right", va="bottom", fontsiz
 axes.text(wall + 0.7, top, "al.limit goes on", va="bottom", fontsize=9, color="#8a6d3b")
 axes.text(limit.t + 0.7, top, "certified", va="bottom", fontsize=9)
 axes.set(xlabel="time t", ylabel="second coordinate of z", xlim=(0, 65))
-axes.set_title(
-    f"V = diag(1, 0.95, −0.5): a cluster moves at t = {last:.0f}, long after it seemed at rest",
-    fontsize=10,
-    pad=22,
-)
+axes.set_title(f"V = diag(1, 0.95, −0.5): a cluster moves at t = {last:.0f}, long after it seemed at rest", fontsize=10, pad=22)
 figure.savefig("past_the_wall.png", dpi=150)
-print(
-    f"past_the_wall.png: {run.status.name} at t = {wall:.1f}; {limit}, last change of leader at t ="
-    f" {last:.1f}"
-)
+print(f"past_the_wall.png: {run.status.name} at t = {wall:.1f}; {limit}, last change of leader at t = {last:.1f}")

@@ -25,13 +25,8 @@ for token in range(len(x0)):
 axes.scatter(*x0.T, s=18, facecolor="white", edgecolor="0.4", linewidth=0.8, zorder=3)
 axes.scatter(*points.T, s=45, color=[f"C{end}" for end in ends], edgecolor="white", zorder=4)
 for point, count in zip(points, followers, strict=True):
-    axes.annotate(
-        f"{count}", point, point + 0.45 * np.sign(point), ha="center", va="center", fontsize=9
-    )
+    axes.annotate(f"{count}", point, point + 0.45 * np.sign(point), ha="center", va="center", fontsize=9)
 axes.set(xlabel="$z_1$", ylabel="$z_2$", aspect="equal", xlim=(-6, 6), ylim=(-6, 6))
-axes.set_title(
-    f"V = I: {len(x0)} tokens, {limit.count} limits ({limit.grade}); numbers count who ends there",
-    fontsize=10,
-)
+axes.set_title(f"V = I: {len(x0)} tokens, {limit.count} limits ({limit.grade}); numbers count who ends there", fontsize=10)
 figure.savefig("polytope.png", dpi=150)
 print(f"polytope.png: {len(x0)} tokens end in {limit.count} points, {limit.grade}")

@@ -17,14 +17,7 @@ for H in heads:
         rng = np.random.default_rng([H, draw])
         Q, K = rng.standard_normal((2, H, d, d)) / np.sqrt(d)
         weights = al.Weights(Q=Q, K=K, V=np.broadcast_to(np.eye(d), (H, d, d)))
-        run = al.simulate(
-            weights,
-            rng.uniform(-5, 5, (30, d)),
-            t_end=12 / H,
-            saves=2,
-            rtol=1e-6,
-            observe=["diameter"],
-        )
+        run = al.simulate(weights, rng.uniform(-5, 5, (30, d)), t_end=12 / H, saves=2, rtol=1e-6, observe=["diameter"])
         first, last = run.observed["diameter"]
         left.setdefault(H, []).append(last / first)
 
@@ -32,9 +25,7 @@ plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
 figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for place, H in enumerate(heads):
     shift = np.random.default_rng(0).uniform(-0.16, 0.16, draws)
-    axes.semilogy(
-        place + shift, left[H], "o", color="C0", alpha=0.45, markersize=5, markeredgewidth=0
-    )
+    axes.semilogy(place + shift, left[H], "o", color="C0", alpha=0.45, markersize=5, markeredgewidth=0)
     axes.plot([place - 0.28, place + 0.28], [np.median(left[H])] * 2, color="C1", linewidth=2.2)
 axes.set_xticks(range(len(heads)), [str(H) for H in heads])
 axes.set(xlabel="number of heads H", ylabel="diameter of z at τ = 12, over that at the start")

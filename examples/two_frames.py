@@ -22,9 +22,7 @@ for row, (letter, tokens) in enumerate((("x", run.x), ("z", run.z))):
         axes.plot(run.times, tokens[:, :, k], color=f"C{k}", linewidth=0.8, alpha=0.7)
         axes.set_ylabel(f"${letter}_{k + 1}$", rotation=0)
         largest = np.abs(tokens[..., k]).max()
-        if (
-            largest > 30
-        ):  # too much for a plain axis: one that is linear up to 1 and logarithmic beyond
+        if largest > 30:                        # too much for a plain axis: one that is linear up to 1 and logarithmic beyond
             axes.set_yscale("symlog", linthresh=1.0)
             top = 10 ** int(np.log10(largest))
             axes.set_yticks([-top, 0, top])
@@ -32,7 +30,4 @@ for row, (letter, tokens) in enumerate((("x", run.x), ("z", run.z))):
         axes.set_xlabel("time t" if row == 1 else "")
 figure.suptitle("One run, two frames: x above, z = e$^{-tV}$x below", fontsize=11)
 figure.savefig("two_frames.png", dpi=150)
-print(
-    "two_frames.png: at the end z spreads over "
-    + ", ".join(f"{width:.3g}" for width in np.ptp(run.z[-1], axis=0))
-)
+print("two_frames.png: at the end z spreads over " + ", ".join(f"{width:.3g}" for width in np.ptp(run.z[-1], axis=0)))

@@ -74,8 +74,7 @@ class UnknownName(LookupError):
     >>> al.kernels["softmx"]
     Traceback (most recent call last):
         ...
-    attnlab.registry.UnknownName: Unknown kernel 'softmx'. Did you mean 'softmax'? Known: exp_mean,
-    hardmax, ...
+    attnlab.registry.UnknownName: Unknown kernel 'softmx'. Did you mean 'softmax'? ...
     """
 
 

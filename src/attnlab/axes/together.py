@@ -23,8 +23,7 @@ class NoRescaledFrame(ValueError):
     >>> run.rescaled
     Traceback (most recent call last):
         ...
-    attnlab.axes.together.NoRescaledFrame: There is no rescaled frame on the sphere: tokens stay
-    bounded. Use run.x.
+    attnlab.axes.together.NoRescaledFrame: There is no rescaled frame on the sphere: ...
     """
 
 

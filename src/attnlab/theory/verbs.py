@@ -65,8 +65,7 @@ def predict(
         The first tokens.
     names : sequence of str, optional
         The names of the statements. The default is all of them.
-    beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation :
-    optional
+    beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation : optional
         The words of the equation, as in `simulate`.
     layers, dt : optional
         Residual layers. Any value of `layers` asks for them, with dt = 1.
