@@ -4,8 +4,9 @@ A curve over one axis is the number itself, y = number(x). A curve over two axes
 plane, y(x), along which the theory predicts a change of the number. Its function takes the part of
 the Spec that all cells share and the places x. It returns y, or None for another equation.
 
-    @curves.register("name", axes=("dynamics.beta", "t"), number="clustered_pairs", words="...",
-    citation="arXiv ...") def name(base, x): ...
+    @curves.register("name", axes=("dynamics.beta", "t"), number="clustered_pairs",
+                     words="...", citation="arXiv ...")
+    def name(base, x): ...
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ class Curve:
 class Curves(Registry[Curve]):
     """The curves by name."""
 
-    def register(
+    def register(  # type: ignore[override]
         self,
         name: str,
         *,
         axes: Sequence[str] = (),
         number: str = "",
-        words: str = "",  # type: ignore[override]
+        words: str = "",
         citation: str = "",
     ) -> Callable[[Function], Function]:
         """Return a decorator that registers the function of a curve with its axes, number, words

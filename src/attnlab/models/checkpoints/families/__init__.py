@@ -6,8 +6,8 @@ To add one
 ----------
 Write `families/<name>.py` with one function, decorated with
 
-    @family("<name>", model_types=("<the word in config.json>",), mark="<the end of a tensor name
-    only this family has>")
+    @family("<name>", model_types=("<the word in config.json>",),
+            mark="<the end of a tensor name only this family has>")
 
 It takes its tensors from a `Reader`, which checks every shape against the config. `honour_keys`
 refuses what the config asks for beyond that, and `Reader.refuse_unread` the tensors of a layer that
