@@ -107,3 +107,24 @@ def make_run() -> Callable[[str], Trajectory]:
     observed.
     """
     return hand_made
+
+
+MOST_SECONDS = 10.0
+"""No test of `make test` should take longer; those that do are named at the end of the run."""
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    """Name the tests that took longer than they should."""
+    if config.option.markexpr != "not slow":
+        return
+    seconds: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+    long = {test: took for test, took in seconds.items() if took > MOST_SECONDS}
+    for test, took in sorted(long.items(), key=lambda item: -item[1]):
+        terminalreporter.write_line(
+            f"{took:.0f} s, and {MOST_SECONDS:.0f} are allowed: {test}. Make it smaller, or mark it"
+            " slow."
+        )
