@@ -60,7 +60,8 @@ def tour(tmp_path_factory) -> Path:
     """
     from attnlab.models import BadModel
     from attnlab.models.catalog import fetch
-    from attnlab.tour import make_tour, theorems
+    from attnlab.tour import make_tour
+    from attnlab.tour.stops import theorems
 
     def fails(name, **options):
         raise BadModel(f"pip must deliver {name}, and did not.")
