@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 
 PAUSE = 0.12
-"""Seconds between contenders: OpenBLAS's threads spin for a while after a product, at the cost of
-whoever comes next. Sixteen heads after a bare product took us 29 ms with 0.04 s between them, and
+"""Seconds between contenders: OpenBLAS's threads spin for a while after a product, and slow down
+the next contender. Sixteen heads after a bare product took us 29 ms with 0.04 s between them, and
 15.5 ms with 0.1 s, or with OpenBLAS told not to spin.
 """
 

@@ -275,7 +275,7 @@ def test_the_next_contact_is_the_first_zero_of_all_gaps(name):
 
 
 def follow(problem: Problem, x0: np.ndarray, forget: bool):
-    """The events of one attempt; forget: every pair is looked at anew after every event."""
+    """The events of one attempt; forget: after every event all pairs are looked at again."""
     certificate = make_certificate(problem)
     if forget:
         kept = kernels(problem.is_complex)

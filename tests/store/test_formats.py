@@ -260,7 +260,7 @@ def test_large_or_costly_tokens_are_left_out_with_the_reason(tmp_path, monkeypat
 
 
 def test_a_forged_x_does_not_change_the_run(make_run, tmp_path):
-    """x and z are derived: with a checksum that somebody made anew, what is loaded still comes from
+    """x and z are derived: with a checksum that somebody made again, what is loaded still comes from
     the states.
     """
     import h5py

@@ -256,8 +256,8 @@ def _missing(times: np.ndarray, begin: float, end: float, out: Attempt) -> np.nd
 
 
 def _glue(frozen: Frozen) -> np.ndarray:
-    """Take out tokens that cannot be told from their root any more; whoever listened to one listens
-    to its root.
+    """Take out tokens that cannot be told from their root any more. Tokens that attended to one of
+    them attend to its root.
 
     (n,) bool: the tokens that were taken out, or listen to another one now.
     """

@@ -448,8 +448,8 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
         text = (
             f"Certified up to t = {horizon:.4g}: {groups}, and {who} rotates. The leading"
             f" eigenvalues of V are a pair, {rate.real:.4g} ± {rate.imag:.4g} i, so a group of two"
-            " tokens or more has no final leader: whoever leads changes, round the group once in"
-            f" {turn:.3g}.{apart} Beyond this horizon nothing is claimed."
+            " tokens or more has no final leader: the lead goes from token to token, once round the"
+            f" group in {turn:.3g}.{apart} Beyond this horizon nothing is claimed."
         )
     elif found.horizon is not None:
         text = (
@@ -460,9 +460,8 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
     else:
         text = (
             f"Certified at t = {found.state.t + begin:.4g}: {groups}. Along a real growing"
-            f" direction z of {who} stays in its interval, whoever its tokens listen to in"
-            f" it.{apart} Tokens of a group end within the error of each other; who"
-            " leads among them is open."
+            f" direction z of {who} stays in its interval, with any leader in it.{apart} Tokens of"
+            " a group end within the error of each other. Which of them leads is open."
         )
     return " ".join(
         one for one in (text, along, "Two perturbed replicas, computed otherwise, agree.") if one

@@ -1,4 +1,4 @@
-"""The certificate for groups: where tokens end together, whoever leads among them.
+"""The certificate for groups: where tokens end together, and any of them may lead.
 
 Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an
 eigenvector of V, of rate lambda.

@@ -249,8 +249,8 @@ def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
         c, error = (c @ back.T).real, error @ np.abs(back).T
     c, error = c[:, problem.is_unstable], error[:, problem.is_unstable]
     if not frozen.is_alive.all():
-        # whoever may take the lead in a group moves its limit: at most as far as the glued token
-        # that is furthest out
+        # another token that takes the lead in a group moves its limit, at most by the offset of the
+        # glued token that is furthest out
         error = error + 2.0 * frozen.glued_moves()[~frozen.is_alive].max(initial=0.0)
     return c, error
 

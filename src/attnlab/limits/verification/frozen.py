@@ -30,7 +30,7 @@ from attnlab.limits.verification.follows import (
 )
 from attnlab.limits.verification.gaps import Gaps, Tokens, measure_gaps
 from attnlab.limits.verification.record import Failed, require
-from attnlab.limits.verification.start import check_digest, check_equal
+from attnlab.limits.verification.start import check_digest, check_equal, read_same_as
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -82,16 +82,7 @@ class Frozen:
     @cached_property
     def same_as(self) -> np.ndarray:
         """For each token the first one that is equal to it, (n,)."""
-        same, n = self.values["same_as"], len(self.limit.x0)
-        require(
-            same.shape == (n,)
-            and same.dtype.kind == "i"
-            and (same >= 0).all()
-            and (same <= np.arange(n)).all()
-            and np.array_equal(same[same], same),
-            "same_as of the state must name for each token the first one equal to it.",
-        )
-        return same
+        return read_same_as(self.values, len(self.limit.x0))
 
     @property
     def tokens(self) -> np.ndarray:
@@ -415,7 +406,7 @@ class Frozen:
             (c @ self.equation.back.T).real[:, grows],
             (error @ np.abs(self.equation.back).T)[:, grows],
         )
-        # whoever may take the lead in a group that has merged moves its limit by its offset at most
+        # if another token takes the lead in a merged group, the limit moves by its offset at most
         return points, error + 2.0 * self._moves(one)[~one.is_alive].max(initial=0.0)
 
     def _moves(self, one: Tokens) -> np.ndarray:

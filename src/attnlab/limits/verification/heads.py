@@ -25,7 +25,7 @@ from attnlab.limits.verification import ways
 from attnlab.limits.verification.equation import read_number
 from attnlab.limits.verification.follows import Expected, check_limit, check_no_events
 from attnlab.limits.verification.record import require
-from attnlab.limits.verification.start import check_digest, check_equal
+from attnlab.limits.verification.start import check_digest, check_equal, read_same_as
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -128,16 +128,7 @@ class Heads:
     @cached_property
     def same_as(self) -> np.ndarray:
         """For each token the first one that is equal to it, (n,)."""
-        same, n = self.values["same_as"], len(self.limit.x0)
-        require(
-            same.shape == (n,)
-            and same.dtype.kind == "i"
-            and (same >= 0).all()
-            and (same <= np.arange(n)).all()
-            and np.array_equal(same[same], same),
-            "same_as of the state must name for each token the first one equal to it.",
-        )
-        return same
+        return read_same_as(self.values, len(self.limit.x0))
 
     @cached_property
     def copies(self) -> np.ndarray:

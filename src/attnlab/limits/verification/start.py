@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from attnlab.limits.state import start_digest
@@ -20,6 +22,20 @@ def check_digest(limit: Limit) -> str:
         "first tokens, weights and options have the digest that the state was stored with,"
         f" {wanted[:12]}..."
     )
+
+
+def read_same_as(values: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+    """For each of n tokens the first one that is equal to it, (n,), as the state says."""
+    same = values["same_as"]
+    require(
+        same.shape == (n,)
+        and same.dtype.kind == "i"
+        and (same >= 0).all()
+        and (same <= np.arange(n)).all()
+        and np.array_equal(same[same], same),
+        "same_as of the state must name for each token the first one equal to it.",
+    )
+    return same
 
 
 def check_equal(start: np.ndarray, is_causal: bool, same_as: np.ndarray) -> None:

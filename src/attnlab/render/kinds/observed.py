@@ -59,8 +59,8 @@ def has_log_time(times: np.ndarray) -> bool:
 
 
 def make_panel(axes: Any, scene: Scene, name: str, dots: bool = False) -> LinesPanel:
-    """The panel of one observable (T, ...): a line an entry of the axes after time, with a legend
-    where there are several.
+    """The panel of one observable (T, ...): one line per entry of the axes after time, with a
+    legend where there are several.
     """
     values = np.asarray(scene.run.observed[name], dtype=float)
     entries = list(np.ndindex(values.shape[1:]))[:MOST_LINES]

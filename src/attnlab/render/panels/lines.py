@@ -26,8 +26,8 @@ and nothing else.
 
 
 class LinesPanel:
-    """Values (T, m) over the times of a scene, a line a column, with dots at the end of what is
-    shown.
+    """Values (T, m) over the times of a scene, one line per column, with dots at the end of what
+    is shown.
 
     The columns are the tokens, drawn as their groups, unless colours are given for them. Infinite
     values are left out. scale: "linear", "log" (values that are not positive are left out), or

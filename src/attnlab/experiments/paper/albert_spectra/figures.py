@@ -52,7 +52,7 @@ def circular_radius(heads: Any) -> np.ndarray:
 
 
 def _planes(data: Data) -> Any:
-    """A panel a head: its eigenvalues, the leading one or pair, the circle through it, chance, and
+    """One panel per head: its eigenvalues, the leading one or pair, the circle through it, chance, and
     the verdict.
     """
     heads, reference, usual = data["heads"], data["reference"], circular_radius(data["heads"])
