@@ -111,10 +111,8 @@ def test_a_tokenizer_of_another_library_cuts_texts(tokenizer):
 def test_a_tokenizer_by_its_path_and_what_is_none(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(tiny_models.TOKENIZER))
     for path in (tmp_path, tmp_path / "tokenizer.json", str(tmp_path)):
-        assert (
-            al.models.load(Other("bert"), tokenizer=path).tokenizer_file
-            == tmp_path / "tokenizer.json"
-        )
+        model = al.models.load(Other("bert"), tokenizer=path)
+        assert model.has_tokenizer and model.tokens("the cat")[0].tolist() == [1, 3, 4, 2]
     with pytest.raises(
         FileNotFoundError, match=r"tokenizer must be a tokenizer\.json or a folder that has one"
     ):
@@ -124,6 +122,17 @@ def test_a_tokenizer_by_its_path_and_what_is_none(tmp_path):
     uneven = al.models.load(Other("bert"), tokenizer=lambda text, special: ([1, 2], ["a"]))
     with pytest.raises(ValueError, match="one word per id, but gave 2 ids and 1 words"):
         uneven.tokens("a")
+
+
+def test_the_spec_of_a_flow_does_not_depend_on_the_tokenizer(tmp_path):
+    """The Spec finds the folder, whose own tokenizer knows other words."""
+    folder = write_folder(tmp_path / "bert", *tiny_models.bert())
+    (folder / "tokenizer.json").write_text(json.dumps(tiny_models.TOKENIZER))
+    flow = al.models.flow(al.models.load(folder, tokenizer=by_hand), 0, 0, text="de", t_end=0.5)
+    assert flow.run.spec.start["ids"] == [1, 3, 4, 2]
+    assert np.array_equal(al.run_spec(flow.run.spec).states, flow.run.states)
+    own = al.models.flow(al.models.load(folder), 0, 0, text="the cat", t_end=0.5)
+    assert own.run.spec.start["text"] == "the cat"
 
 
 def test_files_of_torch_are_read_only_when_asked(tmp_path, monkeypatch):

@@ -177,7 +177,7 @@ def _from_object(model: Any, name: str | None) -> Model:
 
 
 def _from_folder(
-    folder: Path, name: str, source: str, address: str, torch_files: bool = False
+    folder: Path, name: str, source: str, address: str | None, torch_files: bool = False
 ) -> Model:
     """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format,
     licence and config.
@@ -200,6 +200,7 @@ def _from_folder(
         tensors, raw = open_llama2c(folder / "model.bin")
     elif layout == "safetensors":
         has_pickle = torch_files and not any(folder.glob("*.safetensors"))
+        address = None if has_pickle else address  # a Spec does not ask for files of torch
         tensors = open_torch_files(folder) if has_pickle else open_safetensors(folder)
         if not raw:
             raise BadModel(

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.model import Model, Tokenizer
+from attnlab.models.checkpoints.texts import open_tokenizer
 
 FILE = "tokenizer.json"
 
@@ -19,11 +20,12 @@ def with_tokenizer(model: Model, tokenizer: Any) -> Model:
     tokenizer: a path, a tokenizer of transformers or tokenizers, or a function (text, special) ->
     (ids, words).
     """
+    given: Tokenizer
     if isinstance(tokenizer, str | os.PathLike):
-        return replace(model, tokenizer_file=_file_at(Path(tokenizer)), given_tokenizer=None)
-    return replace(
-        model, given_tokenizer=_checked(_function_of(tokenizer), model.config.vocabulary)
-    )
+        given = open_tokenizer(_file_at(Path(tokenizer)), model.config.vocabulary)
+    else:
+        given = _checked(_function_of(tokenizer), model.config.vocabulary)
+    return replace(model, given_tokenizer=given)
 
 
 def _file_at(path: Path) -> Path:

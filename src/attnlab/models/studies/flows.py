@@ -442,7 +442,9 @@ def _start(
             model, layer, tokens.ids
         )  # the gain of a norm before attention is in Q, K and V
         law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
-        law |= {"ids": tokens.ids} if text is None else {"text": text, "special": bool(special)}
+        # a Spec finds the model with its own tokenizer, which may cut the text otherwise
+        has_ids = text is None or model.given_tokenizer is not None
+        law |= {"ids": tokens.ids} if has_ids else {"text": text, "special": bool(special)}
         about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
         return (
             x0,
