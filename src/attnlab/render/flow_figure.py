@@ -560,11 +560,7 @@ def _draw_end(way: Any, distance: Any, found: Flow, look: Look, paper: Paper) ->
     groups = f"{count} group{'' if count == 1 else 's'}{' that rotate' if end.rotates else ''}"
     groups += "s" if end.rotates and count == 1 else ""
     way.set_title(f"rescaled tokens, and where they end: {groups}")
-    until = (
-        "for ever"
-        if end.horizon is None
-        else f"up to λ₁ t = {end.horizon * end.rate.real:.3g}"
-    )
+    until = "for ever" if end.horizon is None else f"up to λ₁ t = {end.horizon * end.rate.real:.3g}"
     distance.set_title(f"distance from there; certified {until} (grey)")
 
 
