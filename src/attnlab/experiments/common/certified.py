@@ -2,7 +2,7 @@
 holds the corners, and how many starts are left open.
 
 With V_h = I tokens stay in the span of the first ones, so the limit is computed there. A case whose
-limit is undecided has a count of 0; `decided` leaves it out, and `in_words` says how many there are.
+limit is undecided has a count of 0; `decided` leaves it out, and `certified_in_words` says how many there are.
 """
 
 from __future__ import annotations
@@ -100,6 +100,17 @@ def class_points(end: Limit, points: np.ndarray) -> np.ndarray:
     return points[np.unique(end.labels[leaders[leaders >= 0]])]
 
 
+def final_attention(end: Limit, P: np.ndarray) -> np.ndarray:
+    """Return the mean attention over the heads (n, n) at t = infinity; rows with an open leader are
+    those of P.
+    """
+    leaders = leaders_of(end)
+    found = np.array(P)
+    rows = np.flatnonzero((leaders >= 0).all(axis=0))
+    found[rows] = np.eye(len(found))[leaders[:, rows]].mean(axis=0)
+    return found
+
+
 def distance_to_limits(shape: np.ndarray, end: Limit, points: np.ndarray, first: float) -> float:
     """Return how far the tokens (n, d) of a run are from their limits, over the first diameter."""
     return float(np.linalg.norm(shape - points[end.labels], axis=1).max() / first)
@@ -107,13 +118,13 @@ def distance_to_limits(shape: np.ndarray, end: Limit, points: np.ndarray, first:
 
 def decided(cases: Any) -> Any:
     """Return the rows of a table whose limit is certified."""
-    (rows,) = cases["count"].dims
+    (rows,) = cases["grade"].dims
     return cases.isel({rows: np.isin(cases["grade"].values, ("exact", "group", "proved"))})
 
 
-def in_words(cases: Any, what: str = "starts") -> str:
+def certified_in_words(cases: Any, what: str = "starts") -> str:
     """Return how many rows of a table are certified, and that the others are left out."""
-    (rows,) = cases["count"].dims
+    (rows,) = cases["grade"].dims
     total, known = cases.sizes[rows], decided(cases).sizes[rows]
     groups = int(np.sum(decided(cases)["grade"].values == "group"))
     words = f"{known} of {total} {what} certified"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE
-from attnlab.experiments.common.certified import decided, in_words
+from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.claims import relative_difference
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.common.portraits.run import outward
@@ -102,7 +102,7 @@ def claims(data: Data) -> list[Claim]:
             text=(
                 "1 to 16 heads: a class wins in every head. Farthest that a limit is beyond the"
                 " plane pᵀM_h z = pᵀM_h p of a class point p, over all heads h, over the size of"
-                f" the limits: {in_words(synthetic)}."
+                f" the limits: {certified_in_words(synthetic)}."
             ),
             measured=float(every["beyond"].values.max()),
             published="no comparison",
@@ -123,7 +123,7 @@ def claims(data: Data) -> list[Claim]:
             differs=(
                 f"{one['corners'].values.mean():.2g} corners with one head,"
                 f" {many['corners'].values.mean():.2g} with {MANY}."
-                f" {in_words(select(near, heads=(1, MANY)), 'draws')}."
+                f" {certified_in_words(select(near, heads=(1, MANY)), 'draws')}."
             ),
         ),
         Claim(
@@ -141,7 +141,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             text=(
                 "A corner keeps its attention for ever: least share over corners, tokens and heads"
-                f" at t = ∞. {in_words(synthetic)}."
+                f" at t = ∞. {certified_in_words(synthetic)}."
             ),
             measured=float(every["kept"].values.min()),
             low=1,
@@ -151,7 +151,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             text=(
                 "Several heads near the identity: there are limits that are no corners: share of"
-                f" the draws. {in_words(select(near, heads=HEADS[1:]), 'draws')}."
+                f" the draws. {certified_in_words(select(near, heads=HEADS[1:]), 'draws')}."
             ),
             measured=float(inside.mean()),
             published="not mentioned",

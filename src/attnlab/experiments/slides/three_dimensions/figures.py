@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import count_words
-from attnlab.experiments.common.certified import decided, in_words
+from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.common.panels import draw_means, mark_heads
 from attnlab.experiments.datasets import rows_where
@@ -212,7 +212,7 @@ def _numbers(data: Data) -> Any:
         " F = 2",
         f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens"
         f" ({paragraph}, corners in all its dimensions), bars 95 % bootstrap intervals;"
-        f" {in_words(data['ends'])}. Right: dotted, what Euler's formula gives where all facets"
+        f" {certified_in_words(data['ends'])}. Right: dotted, what Euler's formula gives where all facets"
         " are triangles.",
     )
     return figure
