@@ -59,11 +59,15 @@ def facts_of(end: Limit, points: np.ndarray | None, x0: np.ndarray) -> dict[str,
     }
 
 
-def corners(points: np.ndarray) -> np.ndarray:
-    """Return which of the points (m, k) are corners of their hull, (m,) booleans."""
+def corners(points: np.ndarray, least: float | None = None) -> np.ndarray:
+    """Return which of the points (m, k) are corners of their hull, (m,) booleans.
+
+    least: how far a corner is outside the hull of the others; by default SAME_POINT.
+    """
     if len(points) == 1:
         return np.ones(1, bool)
-    least = SAME_POINT * float(np.abs(points).max())
+    if least is None:
+        least = SAME_POINT * float(np.abs(points).max())
     return np.array(
         [
             float(hull_violation(np.delete(points, i, axis=0), points[i])) > least
@@ -123,11 +127,14 @@ def decided(cases: Any) -> Any:
 
 
 def certified_in_words(cases: Any, what: str = "starts") -> str:
-    """Return how many rows of a table are certified, and that the others are left out."""
-    (rows,) = cases["grade"].dims
-    total, known = cases.sizes[rows], decided(cases).sizes[rows]
-    groups = int(np.sum(decided(cases)["grade"].values == "group"))
-    words = f"{known} of {total} {what} certified"
-    if groups:
+    """Return how many rows of a table are certified, how many undecided ones are left out, and how
+    many are runs.
+    """
+    grades = cases["grade"].values
+    known, asked = len(decided(cases)["grade"]), int(np.sum(grades != "run"))
+    words = f"{known} of {asked} {what} certified"
+    if groups := int(np.sum(grades == "group")):
         words += f" ({groups} of them with the grade group)"
-    return words + (f", {total - known} undecided left out" if known < total else "")
+    if known < asked:
+        words += f", {asked - known} undecided left out"
+    return words + (f", {len(grades) - asked} more are runs" if asked < len(grades) else "")
