@@ -124,7 +124,7 @@ def _at_the_end(data: Data) -> Any:
             axes.legend(
                 frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8
             )
-        grid[row, 0].set_ylabel("limits (own V: clusters at the end)")
+        grid[row, 0].set_ylabel(("limits", "clusters at the end")[row])
     title(
         figure,
         "More heads, fewer clusters: where heads disagree no token stands still, and with V = I 16"
