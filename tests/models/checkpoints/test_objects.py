@@ -12,6 +12,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
+from attnlab.models.checkpoints.objects import describe_object
 from tiny_maker import HEADS, LAYERS, D
 from tiny_objects import SIZE, hooked_transformer, torch_encoder
 
@@ -166,7 +167,7 @@ def test_a_hooked_transformer_is_known_by_its_class():
     expected = al.models.load(*hooked_transformer()).hidden_states(IDS)
     for kind in (HookedTransformer, HookedEncoder):
         assert np.array_equal(al.models.load(kind()).hidden_states(IDS), expected)
-    assert "dtype" not in al.models.load(HookedTransformer()).raw_config
+    assert "dtype" not in describe_object(HookedTransformer())[1]
     encoder = type("HookedEncoder", (), {"cfg": 1, "blocks": 1, "state_dict": dict})()
     with pytest.raises(TypeError, match="only HookedTransformer is read here, got HookedEncoder"):
         al.models.load(encoder)
