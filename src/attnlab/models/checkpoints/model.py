@@ -56,6 +56,8 @@ class Model(Displayed):
         The name with which `load` and a Spec find it again. None: it is in memory only.
     given_tokenizer : function or None
         The tokenizer given to `load`, from (text, special) to (ids, words).
+    head_names : tuple of str
+        A name for each head of a layer, if `heads` was given names.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Model(Displayed):
     given_tokenizer: Tokenizer | None = field(
         default=None, repr=False
     )  # of another library, instead of the file
+    head_names: tuple[str, ...] = ()
 
     @property
     def config(self) -> Config:
