@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 
@@ -125,7 +125,9 @@ class Model(Displayed):
     @overload
     def tokens(self, text: list[str], special: bool = True) -> xarray.Dataset: ...
 
-    def tokens(self, text: Any, special: bool = True) -> Any:
+    def tokens(
+        self, text: str | list[str], special: bool = True
+    ) -> tuple[np.ndarray, list[str]] | xarray.Dataset:
         """Return the ids of a text, and the piece of text of each; of a list of texts as a Dataset.
 
         Parameters
@@ -151,7 +153,7 @@ class Model(Displayed):
             from attnlab.models.checkpoints.many import tokens_dataset
 
             return tokens_dataset(self, text, special)
-        ids, words = self.tokenizer(text, special)
+        ids, words = self.tokenizer(cast(str, text), special)
         return np.array(ids, dtype=np.int64), words
 
     @overload
@@ -164,7 +166,9 @@ class Model(Displayed):
         self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
     ) -> np.ndarray: ...
 
-    def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> Any:
+    def hidden_states(
+        self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
+    ) -> np.ndarray | xarray.Dataset:
         """Return the stream after the embedding and after every layer.
 
         If the family has a final norm (GPT-2, Llama, GPT-NeoX), it is applied to the last entry, as
@@ -199,7 +203,9 @@ class Model(Displayed):
     @overload
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray: ...
 
-    def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> Any:
+    def attention(
+        self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
+    ) -> np.ndarray | xarray.Dataset:
         """Return the attention matrices of every layer. Row i has the weights with which token i
         attends to the tokens.
 
@@ -258,6 +264,7 @@ class Model(Displayed):
 
         Examples
         --------
+        >>> import numpy as np
         >>> data = model.run([np.array([3, 1, 4]), np.array([1, 5])])
         >>> data.sizes["text"], data["length"].values.tolist()
         (2, [3, 2])
