@@ -78,8 +78,8 @@ class GgufFile(Mapping[str, np.ndarray]):
         if size < 24:
             raise BadModel(f"{path.name} must be a GGUF file, but has {size} bytes. It is cut.")
         self.path = path
-        self._data: Any = np.memmap(path, dtype=np.uint8, mode="r")
-        cursor = _Cursor(memoryview(self._data), path.name)
+        self._data = np.memmap(path, dtype=np.uint8, mode="r")
+        cursor = _Cursor(self._data.data, path.name)
         if bytes(cursor.take(4)) != MAGIC:
             raise BadModel(f"{path.name} must begin with the letters GGUF. It is another file.")
         version = cursor.number("<I")
