@@ -176,6 +176,8 @@ MEANINGS = {
     "change": "how far the layer moved the tokens, over their size",
     "turning": "how far it turned their directions",
     "spread": "distance of directions from the middle of their last group, root mean square",
+    "plane": "directions on the three principal axes of all steps together",
+    "explained": "share of their variance that each axis shows",
     "step": "layers done",
     "point": "number of the point in which each token ends",
     "passed": "layers until the mean cosine stays above the level",
