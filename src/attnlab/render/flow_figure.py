@@ -116,7 +116,7 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
         _draw_received(places["received"], found, look, words, paper)
         for name in ("plane", "space", "counts", "cosines", "moduli", "received"):
             _set_title(places[name], rooms[name], paper)
-        title(figure, headline(found), _note(found, look))
+        title(figure, flow_headline(found), _note(found, look))
         keep_labels(figure)  # the layout must be known before words find their places
         _name_tokens(places["plane"], found, look, words, paper)
     return figure
@@ -201,7 +201,7 @@ def look_of(found: Flow) -> Look:
     return Look(colours, markers, np.array(sorted(leaders)), groups)
 
 
-def headline(found: Flow) -> str:
+def flow_headline(found: Flow) -> str:
     """Return the title: the head of the flow and its start."""
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
@@ -335,10 +335,7 @@ def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
 
 def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values[..., :2]  # (T, n, 2)
-    dress_flat(axes)
-    labels = _axis_labels(found)[:2]
-    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
-    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    frame_flow_plane(axes, found, paper)
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
@@ -380,6 +377,15 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     )
     if paper.has_title:
         axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"))
+
+
+def frame_flow_plane(axes: Any, found: Flow, paper: Paper) -> None:
+    """Give axes the limits and labels of the plane of a flow: the first two principal axes."""
+    path = found.data["plane"].values[..., :2]
+    dress_flat(axes)
+    labels = _axis_labels(found)[:2]
+    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
+    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
 
 
 def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
