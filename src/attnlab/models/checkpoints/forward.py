@@ -192,6 +192,17 @@ def activate(name: str, x: np.ndarray) -> np.ndarray:
     raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
 
 
+def enter(
+    parts: Parts, given: np.ndarray, dtype: Any, mask: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the stream (*batch, n, d) that enters the first layer: the embedded ids (*batch, n),
+    or, in a model without an embedding, the given x (*batch, n, d) itself.
+    """
+    if parts.embedding is None:
+        return np.asarray(given, dtype=dtype)
+    return embed(parts.embedding, given, dtype, mask)
+
+
 def embed(
     embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None
 ) -> np.ndarray:

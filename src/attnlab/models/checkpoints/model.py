@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from attnlab.displayed import Displayed, shorten
-from attnlab.models.checkpoints.forward import embed, seen_by, steps
+from attnlab.models.checkpoints.forward import enter, seen_by, steps
 from attnlab.models.checkpoints.record import Config, Parts
 from attnlab.models.checkpoints.slices import weights_of
 from attnlab.types import Weights
@@ -88,13 +88,20 @@ class Model(Displayed):
     @property
     def has_tokenizer(self) -> bool:
         """Whether a text can be cut into the model's tokens."""
-        return self.given_tokenizer is not None or self.tokenizer_file is not None
+        has_one = self.given_tokenizer is not None or self.tokenizer_file is not None
+        return has_one and self.parts.embedding is not None
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The model's own tokenizer. It is read when it is first needed."""
         if self.given_tokenizer is not None:
             return self.given_tokenizer
+        if self.parts.embedding is None:
+            raise ValueError(
+                f"{self.name} has no embedding of tokens, so it cannot read a text. Give"
+                f" hidden_states and attention the stream x (n, {self.config.d}) that enters"
+                " layer 0."
+            )
         if self.tokenizer_file is None:
             raise ValueError(
                 f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give"
@@ -134,7 +141,8 @@ class Model(Displayed):
         Parameters
         ----------
         ids : array (*batch, n) of int
-            The ids of the tokens, as `tokens` gives them.
+            The ids of the tokens, as `tokens` gives them. A model without an embedding reads x
+            (*batch, n, d) instead, the stream that enters layer 0.
         mask : array (*batch, n), optional
             False or 0 for padding, which no other token sees.
         dtype : optional
@@ -200,11 +208,43 @@ class Model(Displayed):
         """Return the embedded tokens (*batch, n, d), and which token sees which."""
         if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
-        checked = check_ids(ids, self.config)
-        seen = np.ones(checked.shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
-        if seen.shape != checked.shape:
-            raise ValueError(f"mask must have the shape of ids, {checked.shape}, got {seen.shape}.")
-        return embed(self.parts.embedding, checked, dtype, seen), seen_by(self.config, seen)
+        checked = check_input(ids, self.parts)
+        shape = checked.shape if self.parts.embedding is not None else checked.shape[:-1]
+        seen = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
+        if seen.shape != shape:
+            raise ValueError(f"mask must have one entry per token, {shape}, got {seen.shape}.")
+        return enter(self.parts, checked, dtype, seen), seen_by(self.config, seen)
+
+
+def check_input(given: Any, parts: Parts) -> np.ndarray:
+    """Return what a model reads: ids (*batch, n), or x (*batch, n, d) if it has no embedding."""
+    if parts.embedding is not None:
+        return check_ids(given, parts.config)
+    return check_stream(given, parts.config)
+
+
+def check_stream(x: Any, config: Config) -> np.ndarray:
+    """Return the stream (*batch, n, d) that enters layer 0, finite, and not longer than the model
+    has places for.
+    """
+    array: np.ndarray = np.zeros(0) if isinstance(x, str) else np.asarray(x)
+    if array.ndim < 2 or array.shape[-1] != config.d or array.size == 0:
+        got = "a text" if isinstance(x, str) else f"shape {array.shape}"
+        raise ValueError(
+            f"The tokens must be an array x of shape (n, {config.d}) or (*batch, n, {config.d}),"
+            f" because they are vectors here and not ids. Got {got}."
+        )
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise ValueError(
+            f"The tokens x must hold finite real numbers, got {array.dtype}"
+            f"{'' if array.dtype.kind not in 'iuf' else ' with NaN or infinite entries'}."
+        )
+    if array.shape[-2] > config.length:
+        raise ValueError(
+            f"The model has places for {config.length} tokens, got {array.shape[-2]}. Shorten the"
+            " input."
+        )
+    return array
 
 
 def check_ids(ids: Any, config: Config) -> np.ndarray:

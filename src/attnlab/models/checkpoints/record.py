@@ -29,7 +29,7 @@ class Config(Displayed):
     head_size: int
     layers: int
     hidden: int  # width inside the feed-forward part
-    vocabulary: int
+    vocabulary: int  # 0: the model has no embedding
     length: int  # the longest text
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
     is_pre_norm: bool = (
@@ -284,8 +284,9 @@ class Parts(Displayed):
     ----------
     config : Config
         The shape of the model.
-    embedding : Embedding
-        How ids become the first tokens of the stream.
+    embedding : Embedding or None
+        How ids become the first tokens of the stream. None: the model reads no ids. Its input is
+        the stream x (n, d) that enters layer 0, such as embedded patches of an image.
     layers : tuple of Layer
         The layers. A tied model has the same Layer several times.
     final_norm : Norm or None
@@ -293,7 +294,7 @@ class Parts(Displayed):
     """
 
     config: Config
-    embedding: Embedding
+    embedding: Embedding | None
     layers: tuple[Layer, ...]  # tied: the same Layer, config.layers times
     final_norm: Norm | None = None
     __repr__ = short_repr

@@ -8,20 +8,29 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
-from attnlab.models.checkpoints.model import Model, check_ids
+from attnlab.models.checkpoints.model import Model, check_ids, check_stream
 
 UNKNOWN = ("[UNK]", "<unk>")
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Displayed):
-    """ids (n,), their words, and whether the model added them. text is "" if ids were given."""
+    """ids (n,), their words, and whether the model added them. text is "" if ids were given.
+
+    A model without an embedding reads x (n, d). Its ids are the places of the tokens.
+    """
 
     ids: np.ndarray
     words: tuple[str, ...]
     is_special: np.ndarray
     text: str = ""
+    x: np.ndarray | None = None
     __repr__ = short_repr
+
+    @property
+    def given(self) -> np.ndarray:
+        """What the model reads: ids (n,), or x (n, d)."""
+        return self.ids if self.x is None else self.x
 
     @property
     def unknown(self) -> int:
@@ -33,10 +42,17 @@ def read_tokens(
     model: Model, text: str | None = None, ids: Any = None, special: bool = True
 ) -> Tokens:
     """Return the Tokens of a text, or of given ids: at least two, and not more than the model has
-    places for.
+    places for. A model without an embedding reads x (n, d) in the place of ids.
     """
     if (text is None) == (ids is None):
         raise ValueError("Give a text or ids, one of the two.")
+    if ids is not None and model.parts.embedding is None:
+        x = check_stream(ids, model.config)
+        if x.ndim != 2:
+            raise ValueError(f"A sentence is one array x (n, d), got shape {x.shape}.")
+        ids = np.arange(len(x))
+        names = tuple(f"#{place}" for place in ids.tolist())
+        return _enough(Tokens(ids, names, np.zeros(len(x), dtype=bool), x=x), model)
     if ids is not None:
         numbers = check_ids(ids, model.config)
         if numbers.ndim != 1:

@@ -63,16 +63,26 @@ all.
 
 @dataclass(frozen=True, eq=False)
 class Reading(Displayed):
-    """One input of the model: a text, or ids if it has no tokenizer."""
+    """One input of the model: a text, ids if it has no tokenizer, or x (n, d) if it has no
+    embedding.
+    """
 
     text: str | None = None
     ids: tuple[int, ...] | None = None
+    x: np.ndarray | None = None
     __repr__ = short_repr
 
     @property
     def given(self) -> dict[str, Any]:
         """The arguments for `sentence`, `flow` and `iterate`."""
+        if self.x is not None:
+            return {"ids": self.x}
         return {"ids": list(self.ids)} if self.ids is not None else {"text": self.text}
+
+    @property
+    def tokens(self) -> Any:
+        """A text, ids or x, as `spectra` takes them."""
+        return self.x if self.x is not None else self.text or self.ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +150,7 @@ def dossier(
         frame = spectra(
             model,
             rng=rng,
-            texts=[reading.text or reading.ids for reading in readings],
+            texts=[reading.tokens for reading in readings],
             progress=progress.part(0.0, 0.1, "spectra"),
         )
         with one_blas_thread():
@@ -195,6 +205,17 @@ def choose_texts(
     """Return (the inputs, a description of their source). Refuse given texts that the model cannot
     read.
     """
+    if model.parts.embedding is None:
+        if len(texts):
+            raise ValueError(
+                f"{model.name} has no embedding of tokens, so it cannot read a text. Leave texts"
+                " out."
+            )
+        size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
+        tokens = np.random.default_rng(rng).standard_normal((*size, model.config.d))
+        return [Reading(x=x) for x in tokens], (
+            f"random normal tokens (seed {rng}), because this model has no embedding"
+        )
     if texts:
         for text in texts:
             read_tokens(model, text)

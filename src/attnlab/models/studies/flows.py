@@ -24,7 +24,7 @@ from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
 from attnlab.models.checkpoints.head_names import name_heads
-from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.model import Model, check_stream
 from attnlab.models.checkpoints.token_norms import entering
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
@@ -180,6 +180,7 @@ def flow(
     start: str | None = None,
     n: int | None = None,
     rng: int = 0,
+    x0: Any = None,
     t_end: float = 5.0,
     saves: int = 51,
     stepper: str | None = None,
@@ -205,10 +206,13 @@ def flow(
         The layer and the head, counted from 0. The default is all heads of layer 0.
     text, ids, special : optional
         Start from the stream that enters the layer when the model reads this text or these ids,
-        with or without special tokens.
+        with or without special tokens. A model without an embedding reads x (n, d) in the place of
+        ids.
     start, n, rng : str, int, int, optional
         Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of
         gain 1), "normal" or "cube" ([-5, 5]^d), and their seed.
+    x0 : array (n, d), optional
+        Otherwise: these tokens, as attention reads them: after a norm, without its gain.
     t_end, saves : float, int, optional
         The end of the run, and the number of saved times.
     stepper, dt, rtol, max_steps : optional
@@ -242,7 +246,7 @@ def flow(
     weights = model.weights(layer, head)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
-    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng)
+    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng, x0)
     with track(progress, "simulating") as progress:
         runs = solve_flow(
             weights,
@@ -398,29 +402,42 @@ def _start(
     start: str | None,
     n: int | None,
     rng: int,
+    x0: Any,
 ) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
     """Return the first tokens (n, d), their words, a description of their source, and the table
     [start] of a Spec.
     """
     d = model.config.d
-    if text is not None or ids is not None:
-        if start is not None or n is not None:
+    given = (text is not None, ids is not None, start is not None or n is not None, x0 is not None)
+    if sum(given) > 1 and not (given[0] and given[1]):
+        raise ValueError(
+            "A flow starts from a text, from ids, from x0, or from random tokens (start and n). Give"
+            " one of them."
+        )
+    if x0 is not None:
+        tokens = check_stream(x0, model.config).astype(float)
+        if tokens.ndim != 2 or len(tokens) < 2:
             raise ValueError(
-                "A flow starts from a text, from ids, or from random tokens (start and n). Give one"
-                " of them."
+                f"x0 must be the tokens of one start, two or more: (n, {d}). Got shape"
+                f" {tokens.shape}."
             )
-        tokens = read_tokens(model, text, ids, special)
-        x0 = entering(
-            model, layer, tokens.ids
-        )  # the gain of a norm before attention is in Q, K and V
+        words = tuple(f"#{place}" for place in range(len(tokens)))
+        return tokens, words, f"{len(tokens)} given tokens", {"law": "given", "x": tokens}
+    if text is not None or ids is not None:
+        read = read_tokens(model, text, ids, special)
+        # the gain of a norm before attention is in Q, K and V
+        first = entering(model, layer, read.given)
         law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
         # a Spec finds the model with its own tokenizer, which may cut the text otherwise
         has_ids = text is None or model.given_tokenizer is not None
-        law |= {"ids": tokens.ids} if has_ids else {"text": text, "special": bool(special)}
-        about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
+        law |= {"ids": read.ids} if has_ids else {"text": text, "special": bool(special)}
+        if read.x is not None:
+            law = {"law": "given", "x": first}
+        what = "ids" if read.x is None else "vectors"
+        about = f"'{read.text}'" if read.text else f"{len(read.ids)} {what}"
         return (
-            x0,
-            tokens.words,
+            first,
+            read.words,
             f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}",
             law,
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
-from attnlab.models.checkpoints.forward import embed, seen_by
+from attnlab.models.checkpoints.forward import enter, seen_by
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
@@ -119,7 +119,7 @@ def sentence(
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
     options = Options(check_index("layer", tied_layer, model.config.layers), rng)
-    x0 = embed(model.parts.embedding, tokens.ids, np.float64)
+    x0 = enter(model.parts, tokens.given, np.float64)
     seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
     found = {}
     costs = np.array([COSTS.get(name, 1.0) for name in names])

@@ -15,7 +15,7 @@ import numpy as np
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.principal_axes import principal
 from attnlab.analysis.rates import fit_exponential
-from attnlab.models.checkpoints.forward import embed, seen_by
+from attnlab.models.checkpoints.forward import enter, seen_by
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
@@ -151,7 +151,7 @@ class _Path:
     """The states of an iteration, how far each is from the one before, and how it ended."""
 
     def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Progress):
-        x = embed(model.parts.embedding, tokens.ids, np.float64)
+        x = enter(model.parts, tokens.given, np.float64)
         seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
         self.seen, self.depth = seen, model.config.layers
         self.unit = [_directions(x)]  # (steps, n, d)
