@@ -13,8 +13,8 @@ from attnlab.render.flow_figure import flow_headline, frame_flow_plane, look_of
 from attnlab.render.kinds import Stage
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.moving_words import Crowd, CrowdPanel
-from attnlab.render.paper import SCREEN
 from attnlab.render.panels.flat import frame_flat, token_size
+from attnlab.render.paper import SCREEN
 from attnlab.render.ranges import pad_ranges
 from attnlab.render.sentence_planes import (
     find_plane,
@@ -24,7 +24,7 @@ from attnlab.render.sentence_planes import (
     plain_words,
     title_of,
 )
-from attnlab.render.style import new_figure, title
+from attnlab.render.style import dress_flat, new_figure, title
 
 if TYPE_CHECKING:
     import xarray
@@ -163,6 +163,7 @@ def stage_iteration(data: xarray.Dataset) -> Stage:
     path, explained = data["plane"].values[..., :2], data["explained"].values
     figure = new_figure(WIDE, HIGH, dpi=120)
     axes: Any = figure.subplots()
+    dress_flat(axes)
     shares = [f"{share:.0%}".replace("%", " %") for share in explained[:2]]
     frame_flat(
         axes,

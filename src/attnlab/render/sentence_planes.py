@@ -38,7 +38,7 @@ PANEL, NARROW_PANEL = 3.5, 2.4
 side by side, and the layers one below the other.
 """
 
-ROOM = 1.25
+ROOM = 1.15
 """The half width of the plane, in units of the farthest token: words need room, too."""
 
 
@@ -107,13 +107,12 @@ def draw_words(data: xarray.Dataset, paper: Paper = SCREEN, other: str = "twin")
                 frame_plane(axes, plane, 7.0 if paper.is_narrow else 7.5)
                 cosine = float(data["cosine"].sel(variant=variant).values[step])
                 share = f"{plane.shares[row, step]:.0%}".replace("%", " %")
+                where = "embedding" if step == 0 else f"layers done: {step}"
                 axes.set_title(
-                    f"{title_of(variant)}, {'embedding' if step == 0 else f'layers done: {step}'}\n"
-                    + (
-                        f"cosine {cosine:.2f}, {share} shown"
-                        if paper.is_narrow
-                        else f"mean cosine {cosine:.2f}, {share} of the variance shown"
-                    ),
+                    f"{title_of(variant)}\n{where}, cosine {cosine:.2f}"
+                    if paper.is_narrow
+                    else f"{title_of(variant)}, {where}\n"
+                    f"mean cosine {cosine:.2f}, {share} of the variance shown",
                     fontsize=7 if paper.is_narrow else 9,
                 )
                 placed.append((axes, points, colours))

@@ -19,7 +19,7 @@ import numpy as np
 from attnlab.analysis.attention import effective_rank, received
 from attnlab.analysis.principal_axes import principal
 from attnlab.checks import positive
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
@@ -167,6 +167,7 @@ class Cluster(Displayed):
     nearest: int
     cosine: float
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
 
 
 def flow(
