@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from attnlab.controls import escape_controls
 
-LONGEST = 180
-"""The most characters of the text of a record: about two lines of a terminal."""
+LONGEST = 118
+"""The most characters of the text of a record: one line of a wide terminal."""
 
-LONGEST_WORDS, LONGEST_RECORD = 60, 120
+LONGEST_WORDS, LONGEST_RECORD = 50, 80
 """The most characters of a word, and of a record, inside the text of another one."""
 
 MOST_NUMBERS = 4
