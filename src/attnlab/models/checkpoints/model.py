@@ -52,6 +52,8 @@ class Model(Displayed):
         The name with which `load` and a Spec find it again. None: it is in memory only.
     given_tokenizer : function or None
         The tokenizer given to `load`, from (text, special) to (ids, words).
+    head_names : tuple of str
+        A name for each head of a layer, if `heads` was given names.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Model(Displayed):
     given_tokenizer: Tokenizer | None = field(
         default=None, repr=False
     )  # of another library, instead of the file
+    head_names: tuple[str, ...] = ()
 
     @property
     def config(self) -> Config:
@@ -166,7 +169,7 @@ class Model(Displayed):
             The stream.
         """
         x, seen = self._embed(ids, mask, dtype)
-        return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
+        return np.stack([x, *(step.x for step in steps(self.parts, x, seen, keep=()))], axis=-3)
 
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
         """Return the attention matrices of every layer. Row i has the weights with which token i
