@@ -22,11 +22,13 @@ import attnlab as al
 import tiny_models
 from attnlab.displayed import VERBS, Displayed
 from attnlab.models.catalog.catalog import known_models
-from attnlab.models.checkpoints.forward import steps
+from attnlab.models.checkpoints.forward import Mixed, steps
 from attnlab.models.checkpoints.record import Norm, Rotary
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies import dossier as dossiers
+from attnlab.models.studies.flow_end import FlowEnd
 from attnlab.models.studies.grades import Answer, Stacks
+from attnlab.models.studies.head_ends import HeadEnd, Start, compare_ends
 from attnlab.models.studies.head_numbers import reduce_head
 from attnlab.models.studies.null import null_of
 from figure_texts import faults
@@ -69,6 +71,10 @@ def step() -> Any:
     return next(iter(steps(bert().parts, x, np.ones((5, 5), dtype=bool))))
 
 
+def head_end() -> Any:
+    return HeadEnd("group", 1, None, False, True, (5,), "", "", 0.1)
+
+
 RECORDS: dict[str, tuple[Any, set[str]]] = {
     "Model": (bert, DRAWN),
     "Flow": (flow, ALL),
@@ -98,6 +104,14 @@ RECORDS: dict[str, tuple[Any, set[str]]] = {
     "Reduced": (reduced, set()),
     "Null": (lambda: null_of(4, 2, 2, draws=3), set()),
     "Stacks": (lambda: Stacks(*[al.models.spectra(bert(), null=2)] * 3), set()),
+    "FlowEnd": (
+        lambda: FlowEnd("group", ((0, 1),), (0,), 1.0, 2.0, None, None, 1, np.ones((1, 1)), 0.0),
+        set(),
+    ),
+    "HeadEnd": (head_end, set()),
+    "Compared": (lambda: compare_ends([head_end()], [head_end()])[0], set()),
+    "Start": (lambda: Start((1, 2)), set()),
+    "Mixed": (lambda: Mixed(np.ones((2, 3))), set()),
     "Answer": (lambda: Answer("right", (), "yes", {}), set()),
 }
 """{class: (an example, the verbs that take it)} of every record of models/."""

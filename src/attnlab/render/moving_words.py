@@ -15,7 +15,7 @@ from attnlab.render.literal import escape_words
 from attnlab.render.style import INK
 from attnlab.render.word_labels import BESIDE, LONGEST_WORD, place_words, word_size
 
-PULL, SWEEPS, LAST_SWEEPS = 0.2, 30, 300
+PULL, SWEEPS, LAST_SWEEPS = 0.2, 30, 60
 """How strongly a word is drawn to its token, how often words are moved apart in a frame, and how
 often at most without the pull.
 """
@@ -24,6 +24,11 @@ DOT = 4.0
 """Half the side of the square around a token that words leave free, in points."""
 
 HAIR = "#B0B0B0"
+
+SPIRAL = np.stack(
+    np.meshgrid(np.arange(-160.0, 161.0, 4.0), np.arange(-160.0, 161.0, 4.0)), axis=-1
+).reshape(-1, 2)
+"""Ways to a free place, in points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +152,10 @@ class CrowdPanel:
         at = self.axes.transData.transform(points) / to_dots  # (n, 2) in points
         own = at[self.crowd.named]
         if self.rest is None or self.frame != tuple(box):  # the first frame, or another layout
-            self.rest = place_words(own, self.boxes, box) - own
-            self.offsets, self.frame = self.rest.copy(), tuple(box)
-        assert self.offsets is not None
+            self.offsets = place_words(own, self.boxes, box) - own
+            near = self.boxes / 2 + BESIDE - 1.0  # later there may be room beside the token
+            self.rest, self.frame = np.clip(self.offsets, -near, near), tuple(box)
+        assert self.offsets is not None and self.rest is not None
         self.offsets = keep_apart(own, self.offsets, self.rest, self.boxes, at, box)
         middles = own + self.offsets
         hairs = []
@@ -181,20 +187,49 @@ def keep_apart(
     for _ in range(SWEEPS):
         found += PULL * (rest - found)
         middles = points + found
-        found += 0.5 * _push(middles, sizes, dots, np.full((len(dots), 2), 2 * DOT))
+        found += _push_from_dots(middles, sizes, dots)
         found += _push_words(points + found, sizes)
         found = np.clip(points + found, low, high) - points
     for _ in range(LAST_SWEEPS):
         push = _push_words(points + found, sizes)
         if not push.any():
-            break
+            return found
         found = np.clip(points + found + push, low, high) - points
+    return _free_places(points + found, sizes, low, high) - points
+
+
+def _free_places(
+    middles: np.ndarray, sizes: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Move the words that still cover another, one by one, to the nearest free place.
+
+    A word in the middle of a crowd is pushed from all sides, so that pushing alone may not free it.
+    """
+    found = middles.copy()
+    ways = SPIRAL[np.argsort(np.linalg.norm(SPIRAL, axis=1), kind="stable")]
+    for number in range(len(found)):
+        reach = (sizes[number] + np.delete(sizes, number, axis=0)) / 2
+        others = np.delete(found, number, axis=0)
+        if not (np.abs(found[number] - others) < reach - 1e-9).all(axis=1).any():
+            continue
+        places = np.clip(found[number] + ways, low[number], high[number])
+        covers = (np.abs(places[:, None] - others[None]) < reach - 1e-9).all(axis=-1).any(axis=1)
+        found[number] = places[int(np.argmin(covers))]  # the first that covers nothing
     return found
 
 
 def _push_words(middles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """How far each word has to go so that it covers no other: half the way of each pair."""
     return 0.5 * _push(middles, sizes, middles, sizes, is_same=True)
+
+
+def _push_from_dots(middles: np.ndarray, sizes: np.ndarray, dots: np.ndarray) -> np.ndarray:
+    """How far each word has to go so that it covers no token, in the mean of those that it covers."""
+    squares = np.full((len(dots), 2), 2 * DOT)
+    deep = (sizes[:, None] + squares[None]) / 2 - np.abs(middles[:, None] - dots[None])
+    covered = (deep > 1e-9).all(axis=-1).sum(axis=1)
+    result: np.ndarray = _push(middles, sizes, dots, squares) / np.maximum(covered, 1)[:, None]
+    return result
 
 
 def _push(

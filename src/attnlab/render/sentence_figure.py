@@ -59,6 +59,9 @@ BESIDE = 8.0
 its line.
 """
 
+LEGEND_PAD = 29.0
+"""Points between a panel of a repeated layer and its title: a legend of two lines stands between."""
+
 KEY, KEY_COLUMNS = 0.15, 3
 """Inches of a line of these names, and how many stand side by side."""
 
@@ -339,7 +342,7 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
             )
             + 0.9
         )
-        curves = 3.7 if is_stacked else 1.9 if paper.is_narrow else 3.2
+        curves = 4.1 if is_stacked else 2.1 if paper.is_narrow else 3.4
         figure = paper_figure(paper, 9.4, curves + rows)
         halves: Any = figure.subfigures(2, 1, height_ratios=[curves, rows])
         top, bottom = halves
@@ -366,7 +369,7 @@ def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
         axes.axhline(level, color=RULE, linewidth=0.8, zorder=1)
     axes.set(xlim=(0, steps[-1]), xlabel="layers done")
     _set_title(
-        axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17
+        axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=LEGEND_PAD
     )  # the legend is between
     axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
     dress_flat(axes)
@@ -417,10 +420,10 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
             continue
         factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
         interval = (
-            "" if paper.is_narrow else f"\n({low:.3f} to {high:.3f})"
+            "" if paper.is_narrow else f" ({low:.3f} to {high:.3f})"
         )  # the note has it as well
         fit = (
-            f": × {factor:.2f} a layer{interval}" if high < 1 else ""
+            f": × {factor:.2f} per layer{interval}" if high < 1 else ""
         )  # else it may not shrink at all
         axes.plot(
             steps,
@@ -437,17 +440,16 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     axes.axhline(STILL, color=RULE, linewidth=0.8, zorder=1)
     axes.set(yscale="log", xlim=(0, steps[-1]), xlabel="layers done")
     axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-16))
-    is_stacked = paper.width is not None and paper.width < STACKED
-    _set_title(
-        axes, "how fast (black: the fit; grey line: at rest)", paper, pad=None if is_stacked else 17
-    )
+    _set_title(axes, "how fast (black: the fit; grey line: at rest)", paper, pad=LEGEND_PAD)
     dress_flat(axes)
     axes.legend(
         fontsize=7 if paper.is_narrow else 8,
-        loc="best",
-        facecolor="white",
-        edgecolor="none",
-        framealpha=0.85,
+        frameon=False,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.99),
+        borderpad=0.1,
+        labelspacing=0.2,
+        handlelength=1.4,
     )
 
 
