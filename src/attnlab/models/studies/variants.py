@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.forward import FEEDFORWARD, NORMS, WINDOWS, Step, layer_step, steps
+from attnlab.models.checkpoints.forward import (
+    FEEDFORWARD,
+    NORMS,
+    WINDOWS,
+    Step,
+    in_precision,
+    layer_step,
+    steps,
+)
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.record import Layer, Norm, Parts
 from attnlab.models.studies.idealised import idealised_steps
@@ -88,17 +96,6 @@ def repeat_layer(
     for _ in range(times):
         x, attention = layer_step(again, x, seen)
         yield Step(x, attention)
-
-
-def in_precision(layer: Layer, dtype: Any) -> Layer:
-    """Return the layer with its matrices and biases in that precision."""
-    changes: dict[str, Any] = {}
-    for block in layer.blocks:
-        found = vars(block.mixer).items()
-        changes |= {
-            name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)
-        }
-    return layer.change(**changes)
 
 
 def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
