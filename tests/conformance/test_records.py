@@ -23,6 +23,7 @@ import tiny_models
 from attnlab.displayed import VERBS, Displayed
 from attnlab.models.catalog.catalog import known_models
 from attnlab.models.checkpoints.forward import Mixed, steps
+from attnlab.models.checkpoints.many import batches
 from attnlab.models.checkpoints.record import Norm, Rotary
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies import dossier as dossiers
@@ -35,6 +36,7 @@ from figure_texts import faults
 from stored import difference
 
 IDS = [3, 1, 4, 1, 5]
+TEXTS = [np.array(IDS), np.array(IDS[:3])]
 LONGEST = 119
 """Characters of the text of a record."""
 
@@ -45,6 +47,16 @@ DRAWN, STORED, ALL = {"plot"}, {"save", "to_xarray"}, set(VERBS)
 def bert() -> al.models.Model:
     state, raw = tiny_models.bert()
     return al.models.load(state, config=raw)
+
+
+def reader() -> al.models.Model:
+    """A model that reads texts: each word is token 1."""
+    state, raw = tiny_models.bert()
+    return al.models.load(
+        state,
+        config=raw,
+        tokenizer=lambda text, special=True: ([1] * len(text.split()), text.split()),
+    )
 
 
 @functools.cache
@@ -112,6 +124,7 @@ RECORDS: dict[str, tuple[Any, set[str]]] = {
     "Compared": (lambda: compare_ends([head_end()], [head_end()])[0], set()),
     "Start": (lambda: Start((1, 2)), set()),
     "Mixed": (lambda: Mixed(np.ones((2, 3))), set()),
+    "Batch": (lambda: next(iter(batches(bert(), [read_tokens(bert(), None, IDS, True)]))), set()),
     "Answer": (lambda: Answer("right", (), "yes", {}), set()),
 }
 """{class: (an example, the verbs that take it)} of every record of models/."""
@@ -121,6 +134,13 @@ RESULTS: dict[str, tuple[Any, set[str]]] = {
     "sentence": (lambda: al.models.sentence(bert(), ids=IDS, only=["twin"]), ALL),
     "sentence, real stack alone": (lambda: al.models.sentence(bert(), ids=IDS, only=[]), ALL),
     "iterate": (lambda: al.models.iterate(bert(), ids=IDS, times=5), ALL),
+    "several sentences": (
+        lambda: al.models.sentence(bert(), ids=TEXTS, only=["twin"]),
+        ALL,
+    ),
+    "several texts": (lambda: bert().run(TEXTS, keep=["x", "attention"]), STORED),
+    "several hidden states": (lambda: bert().hidden_states(TEXTS), STORED),
+    "several tokens": (lambda: reader().tokens(["a cat", "sat"]), STORED),
     "weights of a head": (lambda: bert().weights(0, 1), set()),
     "findings": (lambda: al.models.findings(flow()), set()),
     "hidden states": (lambda: bert().hidden_states(IDS), set()),
@@ -133,6 +153,39 @@ EVERYTHING = RECORDS | RESULTS
 @functools.cache
 def example(name: str) -> Any:
     return EVERYTHING[name][0]()
+
+
+RETURNED = {
+    "load": "Model",
+    "heads": "Model",
+    "flow": "Flow",
+    "spectra": "spectra",
+    "sentence": "sentence",
+    "iterate": "iterate",
+    "findings": "findings",
+}
+"""{function of al.models: the example above that it returns}."""
+
+
+def test_what_every_function_returns_is_here():
+    functions = {name for name in al.models.__all__ if inspect.isfunction(getattr(al.models, name))}
+    assert functions == set(RETURNED) and set(RETURNED.values()) <= set(EVERYTHING)
+
+
+def test_one_of_several_sentences_is_what_one_text_gives():
+    from attnlab.models.studies.sentences import one_sentence
+
+    several = example("several sentences")
+    for number, ids in enumerate((IDS, IDS[:3])):
+        alone = al.models.sentence(bert(), ids=ids, only=["twin"])
+        one = one_sentence(several, number)
+        xarray.testing.assert_equal(one, alone)
+        assert one.attrs == alone.attrs
+    assert al.plot(several, member=1).caption == al.plot(one).caption
+    with pytest.raises(ValueError, match="0 to 1, got 2"):
+        al.plot(several, member=2)
+    with pytest.raises(ValueError, match="a Flow is one. Remove it"):
+        al.plot(flow(), member=1)
 
 
 def record_classes() -> set[str]:

@@ -111,8 +111,10 @@ def movie(
         Frames per second.
     frames : int, optional
         The number of frames.
-    kind, member, frame, head
+    kind, frame, head
         As in `plot`, for a Trajectory.
+    member : int, optional
+        The member of a batch, or the text of several, counted from 0.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
         cancel.
@@ -152,9 +154,10 @@ def movie(
             where = even_positions(len(scene.times), int(frames))
         else:
             assert picture is not None and picture.stage is not None
-            check_run_options(kind=kind, member=member or None, frame=frame, head=head)
-            stage = picture.stage(run)
-            where = picture.positions(picture.steps(run), int(frames))
+            check_run_options(kind=kind, frame=frame, head=head)
+            shown = picture.choose(run, member)
+            stage = picture.stage(shown)
+            where = picture.positions(picture.steps(shown), int(frames))
         temporary = [files.enter_context(replace_file(target)) for target in targets]
         written = dict(zip(targets, temporary, strict=True))
         _record(stage, where, written, float(fps), dpi, progress)
@@ -169,9 +172,11 @@ def _refusal(thing: Any, picture: Picture | None) -> str:
             " the run it came from."
         )
     name = type(thing).__name__
-    instead = say_instead(thing, "movie") or (picture.no_movie if picture is not None else "")
+    if picture is not None and picture.no_movie:
+        return f"movie cannot film {picture.title}. {picture.no_movie}"
+    instead = say_instead(thing, "movie")
     if instead:
-        return f"movie cannot film a {name}. {instead}"
+        return f"movie cannot film a record {name}. {instead}"
     return (
         "movie draws a Trajectory, as simulate(...) and load(...) return it, or what models.flow,"
         f" models.sentence and models.iterate return; got {name}."

@@ -12,7 +12,7 @@ from attnlab.render.kinds import Kind, kinds, suitable
 from attnlab.render.limit_figure import draw_limit
 from attnlab.render.moments import choose_moments
 from attnlab.render.paper import Paper
-from attnlab.render.results import picture_of
+from attnlab.render.results import Picture, picture_of
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
 from attnlab.render.verdict_figure import draw_verdicts
@@ -53,7 +53,7 @@ def plot(
         The times to show, each moved to the nearest saved one. The default is the first, the last
         and two between them, chosen so that neighbouring panels differ as much as possible.
     member : int, optional
-        The member of a batch, counted from 0.
+        The member of a batch, or the text of several, counted from 0.
     frame : str, optional
         "z" or "x". The default is z, but x on the sphere and if no eigenvalue of V (summed over
         heads) has a positive real part.
@@ -94,10 +94,10 @@ def plot(
             return draw_verdicts(verdicts, paper)
     if not isinstance(thing, Trajectory):
         picture = picture_of(thing)
-        if picture is None:
-            raise TypeError(_refusal(thing))
-        check_run_options(times=times, frame=frame, head=head, member=member or None)
-        return picture.draw(thing, kind, paper)
+        if picture is None or not picture.kinds:
+            raise TypeError(_refusal(thing, picture))
+        check_run_options(times=times, frame=frame, head=head)
+        return picture.draw(picture.choose(thing, member), kind, paper)
     with house_style(paper):
         scene = make_scene(thing, member, frame, paper)
         chosen = choose_kind(scene, kind)
@@ -106,9 +106,11 @@ def plot(
         )
 
 
-def _refusal(thing: Any) -> str:
+def _refusal(thing: Any, picture: Picture | None) -> str:
     """Say that a thing has no figure, and what to do instead."""
     name = type(thing).__name__
+    if picture is not None:
+        return f"plot has no figure of {picture.title}. {picture.no_figure}"
     instead = say_instead(thing, "plot")
     if instead:
         return f"plot has no figure of a record {name}. {instead}"
@@ -176,7 +178,8 @@ def is_drawable(thing: Any) -> bool:
         return bool(thing) and all(
             isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing
         )
-    return isinstance(thing, Trajectory | Limit | Verdict) or picture_of(thing) is not None
+    picture = picture_of(thing)
+    return isinstance(thing, Trajectory | Limit | Verdict) or bool(picture and picture.kinds)
 
 
 def is_filmable(thing: Any) -> bool:

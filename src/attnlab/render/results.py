@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.studies.flows import Flow
+from attnlab.models.studies.sentences import one_sentence
 from attnlab.models.studies.spectra_table import spectra
 from attnlab.registry import unknown_name
 from attnlab.render.flow_figure import draw_flow
@@ -46,11 +47,13 @@ class Picture:
 
     title      its name in messages
     is_one     thing -> bool: whether it is a result of this kind
-    kinds      {name: (thing, paper) -> Figure}: its figures, the usual one first
+    kinds      {name: (thing, paper) -> Figure}: its figures, the usual one first; empty: none
+    member     (thing, number) -> one of several results in it, which is drawn; None where it is one
     stage      thing -> (figure, show): the movie; None where nothing moves
     steps      thing -> the number of steps that the movie goes through
     positions  (steps, frames) -> the step of each frame
     no_movie   what to do instead of filming it
+    no_figure  what to do instead of drawing it
     """
 
     title: str
@@ -60,6 +63,16 @@ class Picture:
     steps: Callable[[Any], int] = lambda thing: 1
     positions: Callable[[int, int], np.ndarray] = even_positions
     no_movie: str = ""
+    no_figure: str = ""
+    member: Callable[[Any, int], Any] | None = None
+
+    def choose(self, thing: Any, member: int) -> Any:
+        """Return the thing, or one of several in it."""
+        if self.member is not None:
+            return self.member(thing, member)
+        if member:
+            raise ValueError(f"member chooses one of several, and {self.title} is one. Remove it.")
+        return thing
 
     def draw(self, thing: Any, kind: str | None, paper: Paper) -> Figure:
         """Return a figure of the thing, the usual one if kind is None."""
@@ -93,6 +106,14 @@ PICTURES = (
         steps=lambda data: data.attrs["layers"] + 1,
     ),
     Picture(
+        title="several sentences",
+        is_one=_is_dataset("sentences"),
+        kinds={"layers": draw_sentence, "words": draw_words},
+        stage=stage_sentence,
+        steps=lambda data: data.attrs["layers"] + 1,
+        member=one_sentence,
+    ),
+    Picture(
         title="a repeated layer",
         is_one=_is_dataset("iteration"),
         kinds={"iteration": draw_iteration},
@@ -108,6 +129,19 @@ PICTURES = (
             "A table of heads has no time axis. Film a flow of one of them:"
             " al.movie(al.models.flow(model, layer, head), path)."
         ),
+    ),
+    *(
+        Picture(
+            title=title,
+            is_one=_is_dataset(kind),
+            kinds={},
+            no_figure="al.models.sentence(model, texts) measures the texts: plot that.",
+            no_movie="al.models.sentence(model, texts) measures the texts: film that.",
+        )
+        for title, kind in (
+            ("the stream of several texts", "texts"),
+            ("the tokens of several texts", "tokens"),
+        )
     ),
     Picture(
         title="a Model",

@@ -224,6 +224,21 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
     )
 
 
+def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
+    """Return one of several sentences, as `sentence` returns it for one text."""
+    count = data.sizes["text"]
+    if not 0 <= number < count:
+        raise ValueError(
+            f"member must be the number of one of the texts, 0 to {count - 1}, got {number}."
+        )
+    one = data.isel(text=number)
+    length = int(one["length"])
+    named = one.isel(token=slice(length)).assign_attrs(
+        kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
+    )
+    return named.drop_vars(["content", "length", "unknown"])
+
+
 MEANINGS = {
     "x": "tokens",
     "cosine": "mean cosine of pairs of tokens",
