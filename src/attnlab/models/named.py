@@ -101,7 +101,7 @@ def text_tokens(
             model, ids=_piece(model, text, ids, special, whole_number("n", n, least=2), piece, rng)
         )
     )
-    return entering(model, number, tokens.ids, fold_norm)
+    return entering(model, number, tokens.given, fold_norm)
 
 
 def _piece(
