@@ -115,21 +115,15 @@ def test_an_exactly_symmetric_start_is_not_decided_by_rounding():
     ("change", "options", "words"),
     [
         (
-            {"V": np.stack([np.eye(2), np.diag([1.0, 0.5])])},
+            {"V": np.stack([np.eye(2), [[1.0, 0.1], [0.1, 0.5]]])},
             {},
-            ("with their own V_h", "Head 1 has a V that is not a multiple of I"),
+            ("with their own V_h", "Head 1 has a V that is not diagonal"),
         ),
-        (
-            {"V": np.stack([np.eye(2), -0.2 * np.eye(2)])},
-            {},
-            ("with a negative V_h", "Head 1 has V = -0.2 I"),
-        ),
-        ({}, {"mask": "causal"}, ("under the causal mask",)),
         ({}, {"dt": 0.1}, ("in residual layers",)),
         ({}, {"feedforward": {"sigma": "relu"}}, ("feed-forward",)),
         ({}, {"kernel": "hardmax"}, ("softmax",)),
     ],
-    ids=["own V", "negative V", "causal", "layers", "feed-forward", "hardmax"],
+    ids=["own V", "layers", "feed-forward", "hardmax"],
 )
 def test_other_equations_of_several_heads_are_refused_by_name(change, options, words):
     system = two_heads()

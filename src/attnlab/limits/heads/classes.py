@@ -51,13 +51,13 @@ def in_classes(leader: np.ndarray) -> bool:
     return not (leader[:, leader[:, leading]] != leader[:, None, leading]).any()
 
 
-def size_of(x: np.ndarray) -> np.ndarray:
-    """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0 along
-    those that are 0 for all.
-
-    All grow at the rate v, so the integrator gives them one tolerance together.
+def classes_of(leader: np.ndarray) -> np.ndarray:
+    """The classes of leaders (H, m), tokens head by head, (C, H): tuples whose tokens all have this
+    tuple.
     """
-    return np.where(x.any(axis=0), np.abs(x).max(initial=0.0), 0.0)
+    tuples = np.unique(leader.T, axis=0)
+    inside = (leader[:, tuples] == tuples.T[:, :, None]).all(axis=(0, 2))
+    return np.asarray(tuples[inside])
 
 
 def find_map(problem: HeadsProblem, leader: np.ndarray) -> Map | None:
@@ -137,13 +137,13 @@ def freeze(
         for h in range(len(v))
     )
     K = np.where(map.is_steady[:, None], 0.0, K)
-    scale = size_of(x)
+    scale = problem.size_of(x)
     extent = np.zeros_like(x)
     for number in np.unique(map.kind):
-        extent[map.kind == number] = size_of(D[map.kind == number])
+        extent[map.kind == number] = problem.size_of(D[map.kind == number])
     floor = tolerance * np.maximum(start_size, mixed_size) + 2.0**-96 * scale
     D_error = floor + tolerance * extent + np.where(map.is_steady[:, None], 0.0, 2.0**-50 * scale)
-    widest = size_of(beside[leading])
+    widest = problem.size_of(beside[leading])
     K_error = np.where(
         map.is_steady[:, None],
         0.0,
