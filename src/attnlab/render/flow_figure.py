@@ -21,6 +21,7 @@ from attnlab.render.heat_maps import draw_strip
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
+from attnlab.render.panels.flow_end import draw_distance, draw_way
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.ranges import pad_ranges
 from attnlab.render.style import (
@@ -100,7 +101,9 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
     with house_style(paper):
         marks = _legend_marks(look, found)
         columns = _key_columns(paper, marks)
-        figure, places, rooms = _places(paper, len(words), KEY * -(-len(marks) // columns))
+        figure, places, rooms = _places(
+            paper, len(words), KEY * -(-len(marks) // columns), found.end is not None
+        )
         _legend(places["legend"], marks, columns, paper)
         _draw_plane(places["plane"], found, look, paper)
         _draw_space(places["space"], found, look, paper)
@@ -108,8 +111,10 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
         _draw_cosines(places["cosines"], found, paper)
         _draw_moduli(places["moduli"], found, paper)
         _draw_received(places["received"], found, look, words, paper)
-        for name in ("plane", "space", "counts", "cosines", "moduli", "received"):
-            _set_title(places[name], rooms[name], paper)
+        if found.end is not None:
+            _draw_end(places["way"], places["distance"], found, look, paper)
+        for name, room in rooms.items():
+            _set_title(places[name], room, paper)
         title(figure, headline(found), _note(found, look))
         keep_labels(figure)  # the layout must be known before words find their places
         _name_tokens(places["plane"], found, look, words, paper)
@@ -125,7 +130,7 @@ def _set_title(axes: Any, room: float, paper: Paper) -> None:
 
 
 def _places(
-    paper: Paper, n: int, key: float
+    paper: Paper, n: int, key: float, has_end: bool
 ) -> tuple[HouseFigure, dict[str, Any], dict[str, float]]:
     """The figure, its axes by what they show, and the inches that each is wide; key: inches of the
     legend.
@@ -152,6 +157,8 @@ def _places(
             (small + 0.2, ["space", "moduli"]),
             (small, ["counts", "cosines"]),
         ]
+    if has_end:
+        rows.insert(-1, (small + 0.25, ["way", "distance"]))
     heights = [height for height, _ in rows]
     figure = paper_figure(paper, WIDTH, sum(heights))
     set_layout(
@@ -231,6 +238,17 @@ def _note(found: Flow, look: Look) -> str:
             " number of heads. "
         )
     )
+    if found.end is not None:
+        parts.append(
+            "Rescaled tokens: exp(-tV) x along directions in which the end is certified; a star:"
+            " where a group ends. Upright line: the end of the run; lying line: the error of the"
+            " end. "
+            + (
+                "The leading eigenvalues of V are a pair, so leaders rotate, and none is final. "
+                if found.end.rotates
+                else ""
+            )
+        )
     parts.append(f"Solved with {facts['solved']}.")
     if len(found.in_doubt):
         parts.append(
@@ -530,6 +548,20 @@ def _inside(paper: Paper) -> dict[str, Any]:
         if paper.is_narrow
         else INSIDE
     )
+
+
+def _draw_end(way: Any, distance: Any, found: Flow, look: Look, paper: Paper) -> None:
+    """Where the tokens end, by the certified limit; how far they are from there."""
+    limit, end = found.limit, found.end
+    assert limit is not None and end is not None
+    draw_way(way, limit, end, look.colours, token_size(len(found.words), paper))
+    draw_distance(distance, limit, end, look.colours, float(found.data["time"].values[-1]))
+    count = len(end.groups)
+    groups = f"{count} group{'' if count == 1 else 's'}{' that rotate' if end.rotates else ''}"
+    groups += "s" if end.rotates and count == 1 else ""
+    way.set_title(f"rescaled tokens, and where they end: {groups}")
+    until = "for ever" if end.horizon is None else f"up to λ₁ t = {end.horizon * end.rate.real:.3g}"
+    distance.set_title(f"distance from there; certified {until} (grey)")
 
 
 def _draw_received(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:

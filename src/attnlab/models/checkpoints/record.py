@@ -28,7 +28,7 @@ class Config(Displayed):
     kv_heads: int  # = heads unless keys and values are shared by groups of heads
     head_size: int
     layers: int
-    hidden: int  # width inside the feed-forward part
+    hidden: int  # width inside the feed-forward part; 0: there is none
     vocabulary: int  # 0: the model has no embedding
     length: int  # the longest text
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
@@ -147,7 +147,7 @@ class Block(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Layer(Displayed):
-    """One layer: blocks in turn, one with attention and one with the feed-forward part."""
+    """One layer: blocks in turn, one with attention and one with the feed-forward part, if any."""
 
     blocks: tuple[Block, ...]
     __repr__ = short_repr

@@ -26,6 +26,7 @@ from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model, check_stream
 from attnlab.models.checkpoints.token_norms import entering
 from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.flow_end import FlowEnd, read_end, times_to_show
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
 from attnlab.models.studies.sentences import COSINE, measure_tokens
 from attnlab.models.studies.spectra_table import MeasuredHead, measure_heads
@@ -149,6 +150,11 @@ class Flow(Displayed):
     def clusters(self) -> list[Cluster]:
         """The clusters at the end, the largest first."""
         return _final_clusters(self.run, self.data["label"].values[-1].astype(int))
+
+    @cached_property
+    def end(self) -> FlowEnd | None:
+        """What the limit certifies about groups, leaders and the horizon; None where nothing is."""
+        return None if self.limit is None else read_end(self.limit)
 
 
 @dataclass(frozen=True)
@@ -538,11 +544,15 @@ def _ends(
     """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at
     the limit.
     """
+    is_single = run.dynamics.weights.heads == 1
     evidence = Evidence(
-        run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work)
+        run,
+        positive("budget", budget),
+        WORK / 3.0 if work is None else positive("work", work),
+        times=times_to_show(run.dynamics.weights) if is_limit and is_single else (),
     )
     found, why = None, "not asked for"
-    if is_limit and run.dynamics.weights.heads > 1:
+    if is_limit and not is_single:
         why = (
             "With several heads a limit is certified only if V_h = v_h I in every head, which"
             " trained heads do not satisfy. Choose one head."
