@@ -1,5 +1,5 @@
-"""Limits in closed form with powers of the time against an independent program with fifty digits:
-tests/truth/frozen/make_closed.py.
+"""Limits in closed form with powers of the time, and of layers with several heads, against an
+independent program with fifty digits: tests/truth/frozen/make_closed.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def ask(system: dict) -> al.Limit:
     M, V, x0 = (np.array(system[name]) for name in ("M", "V", "x0"))
     weights = al.Weights(Q=np.tile(np.eye(len(V[0])), (len(V), 1, 1)), K=M, V=V)
     mask = "causal" if system["mask"] else "full"
-    return al.limit(weights, x0, mask=mask, times=[at["t"] for at in system["at"]])
+    times, dt = [at["t"] for at in system["at"]], system.get("dt")
+    return al.limit(weights, x0, mask=mask, dt=dt, times=times)
 
 
 def verdict(system: dict, limit: al.Limit) -> str:
@@ -53,7 +54,14 @@ def verdict(system: dict, limit: al.Limit) -> str:
 
 def test_the_truths_are_what_was_asked_for():
     families = {name.split("-")[0] for name in SYSTEMS}
-    assert len(SYSTEMS) >= 50 and families == {"causal", "own", "both", "blocks", "mirror"}
+    assert len(SYSTEMS) >= 70 and families == {
+        "causal",
+        "own",
+        "both",
+        "blocks",
+        "layers",
+        "mirror",
+    }
     assert sum(system["late_changes"] > 0 for system in SYSTEMS.values()) >= 4
 
 

@@ -1,11 +1,12 @@
 """Make closed.json: small systems whose flow has powers of the time in its closed form, followed in
 extended precision.
 
-Several heads under the causal mask, heads with diagonal V_h of their own, and one head whose V has
-Jordan blocks. As in make_groups.py nothing is proved: the Taylor integrator of make_heads.py takes
-the tokens with fifty digits until they are e^34 times larger. At some late times the leaders of all
-heads and z = e^{-tW} x, W = sum V_h, along the growing coordinates are written down. What is certified
-must say the same at these times.
+Several heads under the causal mask, heads with diagonal V_h of their own, one head whose V has
+Jordan blocks; and residual layers with several heads, V_h = v_h I, which need no integrator. As in
+make_groups.py nothing is proved: the Taylor integrator of make_heads.py takes the tokens with fifty
+digits until they are e^34 times larger. At some late times the leaders of all heads and z = e^{-tW} x,
+W = sum V_h, along the growing coordinates are written down. What is certified must say the same at
+these times.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
 
@@ -20,7 +21,7 @@ import os
 import time
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from make_heads import Flow, System
 from make_limits import grid, root, start, text
 
@@ -103,20 +104,43 @@ def f_mirror(rng, k):
     return {"V": V, "M": M, "x0": x0, **({"mask": True} if k % 2 else {})}
 
 
+def f_layers(rng, k):
+    """Residual layers, V_h = v_h I: equal, unequal and nearly equal v_h, short and long layers."""
+    H, d, n = 2 + k % 2, 1 + k % 3, int(rng.integers(3, 9))
+    v = [np.ones(H), rng.uniform(0.2, 1.5, H), 1.0 + 2.0**-20 * np.arange(H)][k % 3]
+    x0 = start(rng, n, d)
+    if k % 5 == 4:
+        x0[-1] = x0[0]
+    return {
+        "V": [one * np.eye(d) for one in v],
+        "M": scores(rng, k, H, d),
+        "x0": x0,
+        "dt": [0.0625, 0.25, 1.0, 4.0][k % 4],
+    }
+
+
 FAMILIES = {
     "causal": (f_causal, 20, "several heads under the causal mask"),
     "own": (f_own, 16, "diagonal V_h"),
     "both": (f_both, 8, "diagonal V_h under the causal mask"),
     "blocks": (f_blocks, 14, "one head with Jordan blocks"),
+    "layers": (f_layers, 14, "residual layers with several heads"),
     "mirror": (f_mirror, 6, "mirrored pairs with noise 1e-2 .. 1e-12"),
 }
 
 
+ORDER = ("causal", "own", "both", "blocks", "mirror", "layers")  # of the seeds
+
+
 def draw(family, k):
-    rng = np.random.default_rng([2411, list(FAMILIES).index(family), k])
+    rng = np.random.default_rng([2411, ORDER.index(family), k])
     record = FAMILIES[family][0](rng, k)
     plain = {name: np.asarray(record[name], float).tolist() for name in ("V", "M", "x0")}
-    return {**plain, "mask": bool(record.get("mask"))}
+    return {
+        **plain,
+        "mask": bool(record.get("mask")),
+        **({"dt": record["dt"]} if "dt" in record else {}),
+    }
 
 
 def unwinding(system, t):
@@ -163,7 +187,98 @@ def here(system, flow):
     }
 
 
+class Layers:
+    """Tokens after some layers x + dt sum_h V_h (mean of head h), with 120 digits."""
+
+    def __init__(self, record, system):
+        ctx.dps = 120
+        self.system, self.dt, self.count = system, arb(record["dt"]), 0
+        self.n, self.d, self.H = system.n, system.d, system.H
+        self.x = [[arb(c) for c in system.start[first]] for first in system.first]
+        self.look()
+
+    def look(self):
+        """The leaders, gaps and scores."""
+        self.leader, self.gap, self.scores = {}, {}, {}
+        self.size = max(abs(float(c)) for row in self.x for c in row)
+        for h in range(self.H):
+            keys = [
+                [
+                    sum((p * q for p, q in zip(row, x, strict=True)), arb(0))
+                    for row in self.system.M[h]
+                ]
+                for x in self.x
+            ]
+            for i, x in enumerate(self.x):
+                own = [sum((p * q for p, q in zip(x, key, strict=True)), arb(0)) for key in keys]
+                best = max(range(self.n), key=lambda j: float((own[j] - own[0]).mid()))
+                best = max(range(self.n), key=lambda j: float((own[j] - own[best]).mid()))
+                self.leader[h, i], self.scores[h, i] = best, own
+                for j in range(self.n):
+                    if j != best:
+                        self.gap[h, i, j] = float((own[best] - own[j]).mid())
+
+    def tokens(self):
+        return self.x
+
+    def smallest_gap(self):
+        return min(self.gap.values(), default=math.inf)
+
+    def step(self):
+        system, moved = self.system, []
+        for i, x in enumerate(self.x):
+            new = list(x)
+            for h in range(self.H):
+                top = self.scores[h, i][self.leader[h, i]]
+                weights = [
+                    system.count[j] * (one - top).exp() for j, one in enumerate(self.scores[h, i])
+                ]
+                total = sum(weights, arb(0))
+                mean = [
+                    sum((w * y[a] for w, y in zip(weights, self.x, strict=True)), arb(0)) / total
+                    for a in range(self.d)
+                ]
+                for a in range(self.d):
+                    new[a] += self.dt * sum(
+                        (arb(system.V[h][a][b]) * mean[b] for b in range(self.d)), arb(0)
+                    )
+            moved.append([c.mid() for c in new])
+        self.x, self.count = moved, self.count + 1
+        self.look()
+
+
+def follow_layers(record):
+    """As `follow`, where tokens take layers."""
+    begin, system, said = time.process_time(), System(record), {"at": []}
+    flow, marks, late = Layers(record, system), list(LOGS), 0
+    growth = 1 + arb(record["dt"]) * sum((arb(V[0][0]) for V in system.V), arb(0))
+    while marks and time.process_time() - begin < CPU_LIMIT:
+        if math.log(flow.size) >= marks[0]:
+            marks.pop(0)
+            back = growth ** (-flow.count)
+            points = [[(back * c).mid() for c in token] for token in flow.x]
+            scale = max(abs(v) for p in points for v in p)
+            said["at"].append(
+                {
+                    "t": flow.count * record["dt"],
+                    "leaders": [
+                        [system.first[flow.leader[h, g]] for g in system.member]
+                        for h in range(flow.H)
+                    ],
+                    "gap": flow.smallest_gap(),
+                    "z": [[text(v, scale) for v in points[g]] for g in system.member],
+                }
+            )
+        before = dict(flow.leader)
+        flow.step()
+        late += before != flow.leader and math.log(flow.size) > 8
+    cpu = round(time.process_time() - begin, 1)
+    return {**said, "cpu": cpu, "log_size": math.log(flow.size), "late_changes": int(late)}
+
+
 def follow(record):
+    if "dt" in record:
+        return follow_layers(record)
     begin, system, said = time.process_time(), System(record), {"at": []}
     flow, marks = Flow(system, DIGITS), list(LOGS)
     while marks and time.process_time() - begin < CPU_LIMIT:

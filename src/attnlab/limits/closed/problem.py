@@ -17,11 +17,11 @@ from functools import cached_property
 import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, choose_coordinates
-from attnlab.limits.certificate import LEAST_MARGIN
 from attnlab.limits.closed.forms import Form, coordinate_form, exponential, jordan_form
 from attnlab.limits.heads.problem import read_heads, refusal
 from attnlab.limits.problem import Refused, check_form, one_head, staying_equal
 from attnlab.limits.products import score_matrices
+from attnlab.limits.settings import LEAST_MARGIN
 from attnlab.types import Dynamics, Weights
 
 MOST_TOKENS = 400
@@ -187,6 +187,15 @@ def make_block_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
 def make_own_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
     """The ClosedProblem of several heads with diagonal V_h, or Refused."""
     V, M, same_head = read_heads(dynamics)
+    if dynamics.dt is not None:
+        raise Refused(
+            refusal(
+                len(V),
+                "in residual layers",
+                "In layers, limits of several heads are computed for V_h = v_h I with v_h > 0 and no"
+                " mask. For a mask or for other V_h take continuous time, without dt",
+            )
+        )
     identity = np.eye(V.shape[1])
     for number, one in enumerate(V):
         if (one * identity != one).any():

@@ -111,8 +111,10 @@ def heads_attempt(
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
     out, flow = HeadsAttempt(), HeadsFlow(problem, x0, settings, allowance)
     out.tolerance, out.start_size = flow.tolerance, flow.start_size
-    piece = 1.0 / (CHECKS * problem.fastest)
-    duration = piece * (1.0 - settings.offset)
+    dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
+    if dt is not None:
+        piece = dt * max(1, round(piece / dt))
+    duration = piece * (1.0 - settings.offset if dt is None else 1.0)
     while True:
         wanted = _missing(times, flow.t, flow.t + duration, out)
         status, states = flow.advance(duration, times[wanted] - flow.t)

@@ -140,7 +140,7 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     map, v, M = frozen.map, problem.rate, problem.M[h]
     lead, parts = map.leader[h, rows], frozen.parts
     x_error, D_error = frozen.Y_error + LEAK, frozen.D_error + LEAK
-    K_error = np.where(map.is_steady[:, None], 0.0, frozen.K_error + v * LEAK)
+    K_error = np.where(map.is_steady[:, None], 0.0, frozen.K_error + problem.total * LEAK)
     is_same = (map.kind[lead][:, None] == map.kind[None, :])[:, :, None]
     dY = np.where(is_same, 0.0, frozen.Y[lead][:, None] - frozen.Y[None])
     dY_error = np.where(is_same, 0.0, 2.0 * x_error)

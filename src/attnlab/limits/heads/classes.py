@@ -119,21 +119,21 @@ def freeze(
     with equal leaders have received equal increments. Tokens with other leaders in the same class
     receive increments that are rounded otherwise, 1e-16 of their size.
     """
-    x, v, rate = parts[0] + parts[1], problem.v, problem.rate
+    x, v, total = parts[0] + parts[1], problem.v, problem.total
 
     def apart(i: np.ndarray, k: np.ndarray) -> np.ndarray:
         return np.asarray((parts[0][i] - parts[0][k]) + (parts[1][i] - parts[1][k]))
 
     everyone, leading = np.arange(len(x)), np.flatnonzero(map.class_of >= 0)
-    X = np.einsum("h,chd->cd", v / rate, x[map.tuples])
+    X = np.einsum("h,chd->cd", v / total, x[map.tuples])
     beside = np.zeros_like(x)  # of a leader: x_a - X of its class
     beside[leading] = sum(
-        v[h] / rate * apart(leading, map.leader[h, leading]) for h in range(len(v))
+        v[h] / total * apart(leading, map.leader[h, leading]) for h in range(len(v))
     )
-    Y = sum(v[h] / rate * X[map.class_of[map.leader[h]]] for h in range(len(v)))
+    Y = sum(v[h] / total * X[map.class_of[map.leader[h]]] for h in range(len(v)))
     K = sum(v[h] * beside[map.leader[h]] for h in range(len(v)))
     D = sum(
-        v[h] / rate * (apart(everyone, map.leader[h]) + beside[map.leader[h]])
+        v[h] / total * (apart(everyone, map.leader[h]) + beside[map.leader[h]])
         for h in range(len(v))
     )
     K = np.where(map.is_steady[:, None], 0.0, K)
@@ -147,7 +147,7 @@ def freeze(
     K_error = np.where(
         map.is_steady[:, None],
         0.0,
-        2.0 * rate * (floor + tolerance * widest + 2.0**-52 * np.abs(K)),
+        2.0 * total * (floor + tolerance * widest + 2.0**-52 * np.abs(K)),
     )
     return Frozen(
         map,

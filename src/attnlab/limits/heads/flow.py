@@ -50,9 +50,10 @@ class HeadsFlow:
     def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, m, d) at `times` counted from now), going on by `duration`."""
         before, flow = self.flow.evaluations, self.flow
+        stages = STAGES if flow.dynamics.dt is None else 1
         price = len(self.problem.M) * price_of_evaluation(flow.n, flow.d, flow.is_extended)
         status, states = flow.advance(
-            duration, times, 1 + int(self.allowance.left / (STAGES * price))
+            duration, times, 1 + int(self.allowance.left / (stages * price))
         )
         self.allowance.spend(
             self.allowance.left

@@ -16,9 +16,9 @@ from fractions import Fraction
 import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, choose_coordinates
-from attnlab.limits.certificate import LEAST_MARGIN
-from attnlab.limits.problem import Refused, check_form, staying_equal
+from attnlab.limits.problem import check_form, staying_equal
 from attnlab.limits.products import score_matrices, sum_of
+from attnlab.limits.settings import LEAST_MARGIN
 from attnlab.types import Dynamics, Weights
 
 
@@ -36,9 +36,15 @@ class HeadsProblem:
     same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
 
     @property
-    def rate(self) -> float:
-        """v, the growth rate of everything."""
+    def total(self) -> float:
+        """v, the sum of the v_h."""
         return float(self.v.sum())
+
+    @property
+    def rate(self) -> float:
+        """The growth rate of everything: v, and log(1 + dt v) / dt in residual layers."""
+        dt = self.dynamics.dt
+        return self.total if dt is None else math.log1p(dt * self.total) / dt
 
     fastest = rate
 
@@ -73,7 +79,12 @@ class HeadsProblem:
         """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the
         tokens.
         """
-        return LEAST_MARGIN + math.log(max(len(self.same_as), 2)) + max(log_size, 0.0)
+        return (
+            LEAST_MARGIN
+            + math.log(max(len(self.same_as), 2))
+            + max(log_size, 0.0)
+            + layers_margin(self.dynamics.dt, self.total)
+        )
 
     def unwound(self, x: np.ndarray, t: float) -> np.ndarray:
         """e^{-tW} x of tokens or limits, (..., d)."""
@@ -108,6 +119,11 @@ class HeadsProblem:
     def bonus(self) -> np.ndarray:
         """ln of how many tokens each different one stands for: what that adds to its scores."""
         return np.log(np.bincount(self.same_as, minlength=len(self.same_as))[self.tokens])
+
+
+def layers_margin(dt: float | None, v: float) -> float:
+    """What G is larger by in residual layers, where softmax leaks a whole layer at a time."""
+    return 0.0 if dt is None else 3.0 + 2.0 * math.log1p(dt * v)
 
 
 def has_different_scores(weights: Weights) -> bool:
@@ -161,15 +177,6 @@ def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     check_form(dynamics)
     kept = merged(dynamics.weights)
-    count = len(kept)
-    if dynamics.dt is not None:
-        raise Refused(
-            refusal(
-                count,
-                "in residual layers",
-                "Limits of several heads are computed in continuous time, without dt",
-            )
-        )
     weights = dynamics.weights
     same_head = np.full(weights.heads, -1)
     for number, (heads, _) in enumerate(kept):

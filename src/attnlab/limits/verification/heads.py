@@ -89,10 +89,9 @@ class Heads:
             and dynamics.kernel.is_softmax
             and dynamics.feedforward.is_none
             and is_covered(dynamics)
-            and dynamics.dt is None
             and dynamics.mask.sees_all,
-            "The proof is about softmax attention of all tokens in R^d in continuous time, and this"
-            " is another equation.",
+            "The proof is about softmax attention of all tokens in R^d, and this is another"
+            " equation.",
         )
         weights = dynamics.weights
         found: list[tuple[list[int], np.ndarray]] = []
@@ -116,9 +115,15 @@ class Heads:
         return [(of, float(V[0, 0]), dynamics.beta * M) for of, V, M in kept]
 
     @property
-    def rate(self) -> float:
+    def total(self) -> float:
         """v = sum of v_h."""
         return float(np.array([v for _, v, _ in self.heads]).sum())
+
+    @property
+    def rate(self) -> float:
+        """What tokens grow with: e^{rate t} is e^{vt}, and (1 + dt v)^(t/dt) in residual layers."""
+        dt = self.limit.dynamics.dt
+        return self.total if dt is None else float(np.log(1.0 + dt * self.total)) / dt
 
     @property
     def basis(self) -> np.ndarray:
@@ -202,7 +207,7 @@ class Heads:
         tuples = [tuple(int(one) for one in column) for column in leader.T]
         classes: dict[tuple[int, ...], np.ndarray] = {}
         high, low = (part.astype(np.longdouble) for part in self.values["tokens"][number])
-        x, v, rate = high + low, [v for _, v, _ in self.heads], np.longdouble(self.rate)
+        x, v, rate = high + low, [v for _, v, _ in self.heads], np.longdouble(self.total)
         for a in sorted(set(leader.ravel().tolist())):
             require(
                 all(tuples[b] == tuples[a] for b in tuples[a]),
@@ -258,7 +263,7 @@ class Heads:
         widest = _largest(one.D[np.unique(one.leader)])
         of_K = (
             loose
-            * self.rate
+            * self.total
             * (2.0 * floor + 2.0 * tolerance * widest + 2.0**-51 * np.abs(one.K) + LEAK)
         )
         return Parts(
@@ -282,7 +287,7 @@ class Heads:
         """The heads are multiples of I, with positive factors."""
         return (
             f"{len(self.heads)} different scores, V_h = v_h I with v_h > 0 and the sum v ="
-            f" {self.rate:.6g}."
+            f" {self.total:.6g}."
         )
 
     def check_start(self) -> str:
@@ -333,6 +338,9 @@ class Heads:
         for name, one in zip(NAMES, self.attempts, strict=True):
             size = float(np.log(np.abs(one.x[0] + one.x[1]).max()))
             margin = LEAST_MARGIN + float(np.log(max(len(self.same_as), 2))) + max(size, 0.0)
+            dt = self.limit.dynamics.dt
+            if dt is not None:  # a layer leaks at once
+                margin += 3.0 + 2.0 * float(np.log(1.0 + dt * self.total))
             for h in range(len(self.heads)):
                 slack = np.asarray(self._slack(one, h, margin), dtype=float)
                 row, column = np.unravel_index(np.argmin(slack), slack.shape)
