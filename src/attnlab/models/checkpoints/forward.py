@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
+from attnlab.models.checkpoints.distances import add_distances
 from attnlab.models.checkpoints.record import (
     Attention,
     Config,
@@ -78,14 +79,16 @@ def layer_step(
     entered = x
     for block in layer.blocks:
         entered = entered if block.is_beside else x
+        read = norm(block.norm_before, entered)
         if isinstance(block.mixer, Attention):
             mixer = replace(block.mixer, window=None) if WINDOWS in without else block.mixer
-            added, attention = attention_output(mixer, norm(block.norm_before, entered), seen)
+            added, attention = attention_output(mixer, read, seen)
         elif FEEDFORWARD in without:
             added = np.zeros_like(x)
         else:
-            added = feedforward(block.mixer, norm(block.norm_before, entered))
-        x = norm(block.norm_sum, x + norm(block.norm_output, added))
+            added = feedforward(block.mixer, read)
+        stream = read if block.is_sum_normed else x
+        x = norm(block.norm_sum, stream + norm(block.norm_output, added))
     return x, attention
 
 
@@ -113,7 +116,7 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
     """Return softmax over j of <q_i, k_j> scale, (*batch, h, n, n). The row of a token that sees
     nothing is 0.
 
-    The order is: norms of queries and keys, rotation, scale, cap, bias by distance, mask and
+    The order is: norms of queries and keys, rotation, scale, cap, what distances add, mask and
     window.
     """
     places = np.arange(x.shape[-2])
@@ -134,10 +137,7 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
         cap = x.dtype.type(attention.cap)
         scores = cap * np.tanh(scores / cap)
     offsets = places - places[:, None]  # (n, n): key minus query
-    if attention.by_offset is not None:
-        scores = scores + as_dtype(
-            attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x
-        )
+    scores = add_distances(attention, scores, query, key, seen)
     if attention.window is not None:
         seen = seen & (np.abs(offsets) < attention.window)
     scores = np.where(seen[..., None, :, :], scores, -np.inf)
@@ -183,13 +183,12 @@ def activate(name: str, x: np.ndarray) -> np.ndarray:
         return x * special.expit(x)
     if name == "gelu":
         return x * (1 + special.erf(x * x.dtype.type(0.5**0.5))) / 2
-    if name == "gelu_tanh":
-        return (
-            x
-            * (1 + np.tanh(x.dtype.type((2 / np.pi) ** 0.5) * (x + x.dtype.type(0.044715) * x**3)))
-            / 2
-        )
-    raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
+    if name in ("gelu_tanh", "gelu_bloom"):  # BLOOM rounds sqrt(2 / pi) to eight digits
+        slope = x.dtype.type((2 / np.pi) ** 0.5 if name == "gelu_tanh" else 0.79788456)
+        return x * (1 + np.tanh(slope * (x + x.dtype.type(0.044715) * x**3))) / 2
+    raise ValueError(
+        f"The activation must be gelu, gelu_tanh, gelu_bloom, relu or silu, got {name!r}."
+    )
 
 
 def enter(

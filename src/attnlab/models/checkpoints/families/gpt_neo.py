@@ -35,7 +35,12 @@ ANCHOR = "h.{}.attn.attention.q_proj.weight"
 READS = ("layer_norm_epsilon", "activation_function", "attention_types", "window_size")
 
 
-@family("gpt_neo", model_types=("gpt_neo",), mark=ANCHOR.format(0))
+@family(
+    "gpt_neo",
+    model_types=("gpt_neo",),
+    mark=ANCHOR.format(0),
+    aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
+)
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPTNeoModel, with or without the language-model head."""
     must_be(raw, "position_embedding_type", "absolute", None)
