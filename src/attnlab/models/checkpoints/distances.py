@@ -21,8 +21,8 @@ def add_distances(
     query: np.ndarray,
     key: np.ndarray,
     seen: np.ndarray,
-) -> np.ndarray:
-    """Return the scores (*batch, h, n, n) with what the distances of tokens add to them.
+) -> None:
+    """Add to the scores (*batch, h, n, n), in place, what the distances of tokens give.
 
     query and key (*batch, h, n, size) are those of the scores, seen (*batch, n, n) is the mask.
     """
@@ -30,16 +30,16 @@ def add_distances(
     offsets = places - places[:, None]  # (n, n): key minus query
     if attention.by_offset is not None:
         added = attention.by_offset[:, rows_of(offsets, attention.by_offset.shape[1])]
-        scores = scores + added.astype(scores.dtype)
+        scores += added.astype(scores.dtype)
     if attention.slopes is not None:
         # Only tokens that another one sees are counted: padding takes no place, as in the original.
         counted = np.cumsum(seen.any(axis=-2), axis=-1)  # (*batch, n)
         away = np.abs(counted[..., None] - counted[..., None, :])[..., None, :, :]
-        scores = scores - attention.slopes.astype(scores.dtype)[:, None, None] * away
+        scores -= attention.slopes.astype(scores.dtype)[:, None, None] * away
     if attention.offset_rows is not None:
         rows = attention.offset_rows[rows_of(offsets, len(attention.offset_rows))]  # (n, n)
-        scores = scores + _scale(attention, scores) * _by_content(attention, query, key, rows)
-    return scores
+        scale = attention.query.shape[1] ** -0.5 if attention.scale is None else attention.scale
+        scores += scores.dtype.type(scale) * _by_content(attention, query, key, rows)
 
 
 def rows_of(offsets: np.ndarray, length: int) -> np.ndarray:
@@ -61,11 +61,6 @@ def _by_content(
         scores = attention.offset_queries.astype(query.dtype) @ np.swapaxes(key, -1, -2)
         total += np.take_along_axis(scores, index, axis=-2)
     return total
-
-
-def _scale(attention: Attention, scores: np.ndarray) -> np.ndarray:
-    scale = attention.scale
-    return scores.dtype.type(attention.query.shape[1] ** -0.5 if scale is None else scale)
 
 
 def buckets_of(offsets: np.ndarray, buckets: int, farthest: int) -> np.ndarray:

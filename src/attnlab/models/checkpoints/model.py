@@ -154,7 +154,7 @@ class Model(Displayed):
             The stream.
         """
         x, seen = self._embed(ids, mask, dtype)
-        return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
+        return np.stack([x, *(step.x for step in steps(self.parts, x, seen, keep=()))], axis=-3)
 
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
         """Return the attention matrices of every layer. Row i has the weights with which token i
