@@ -70,8 +70,9 @@ def test_matrices_with_the_gain_inside_read_tokens_of_norm_sqrt_d(family):
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
 def test_measured_norms_are_those_of_all_tokens_of_all_texts(family):
     m = loaded(family)
-    found = al.models.spectra(m, null=2, fold_norm=False, texts=[IDS, OTHER])
-    tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[
+    texts = [tiny_models.given(m, ids) for ids in (IDS, OTHER)]
+    found = al.models.spectra(m, null=2, fold_norm=False, texts=texts)
+    tokens = np.concatenate([m.hidden_states(text) for text in texts], axis=1)[
         :-1
     ]  # (layers, 8, d)
     if m.config.is_pre_norm:

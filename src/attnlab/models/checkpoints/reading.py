@@ -24,9 +24,6 @@ from attnlab.models.checkpoints.record import (
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
 """The largest size in a config: a hostile one would need more memory than exists."""
 
-ANY_LENGTH = LARGEST
-"""The longest text of a model that can read texts of any length."""
-
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
@@ -368,13 +365,18 @@ def read_attention(
     )
 
 
-def read_joined_attention(reader: Reader, at: str, config: Config, **more: Any) -> Attention:
+def read_joined_attention(
+    reader: Reader, at: str, config: Config, has_biases: bool = False, **more: Any
+) -> Attention:
     """Return the attention whose queries, keys and values are one matrix `at`query_key_value, with
-    the rows (heads, 3, head size). more: other fields of the record.
+    the rows (heads, 3, head size).
+
+    has_biases and more: as in `read_attention`.
     """
+    bias_of = reader.take if has_biases else reader.optional
     d, heads = config.d, config.heads
     joined = reader.take(at + "query_key_value.weight", 3 * d, d).reshape(heads, 3, -1, d)
-    bias = reader.optional(at + "query_key_value.bias", 3 * d)
+    bias = bias_of(at + "query_key_value.bias", 3 * d)
     query_bias, key_bias, value_bias = (
         None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3)
     )
@@ -386,7 +388,7 @@ def read_joined_attention(reader: Reader, at: str, config: Config, **more: Any) 
         query_bias=query_bias,
         key_bias=key_bias,
         value_bias=value_bias,
-        output_bias=reader.optional(at + "dense.bias", d),
+        output_bias=bias_of(at + "dense.bias", d),
         **more,
     )
 

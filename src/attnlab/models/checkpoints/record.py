@@ -16,6 +16,10 @@ import numpy as np
 from attnlab.displayed import Displayed, short_repr
 
 
+ANY_LENGTH = 1 << 31
+"""The length of a model that can read texts of any length."""
+
+
 @dataclass(frozen=True)
 class Config(Displayed):
     """The shape of a model, in the words of attnlab. `Model.raw_config` is the checkpoint's own
@@ -30,7 +34,7 @@ class Config(Displayed):
     layers: int
     hidden: int  # width inside the feed-forward part
     vocabulary: int  # 0: the model has no embedding
-    length: int  # the longest text
+    length: int  # the longest text; ANY_LENGTH: there is none
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
     is_pre_norm: bool = (
         False  # the norm stands before attention (GPT, Llama), not after the residual sum (BERT)
@@ -52,6 +56,11 @@ class Config(Displayed):
     window: int | None = None  # a sliding window in some layers
     is_window_computed: bool = False  # if not, the longest text is not longer than the window
     __repr__ = short_repr
+
+    @property
+    def has_longest_text(self) -> bool:
+        """Whether the model cannot read texts that are longer than `length`."""
+        return self.length < ANY_LENGTH
 
     @property
     def rotary(self) -> Rotary | None:

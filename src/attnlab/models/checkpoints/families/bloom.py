@@ -17,7 +17,6 @@ from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.distances import alibi_slopes
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
-    ANY_LENGTH,
     MOST_LAYERS,
     Reader,
     head_size_of,
@@ -27,6 +26,7 @@ from attnlab.models.checkpoints.reading import (
     whole,
 )
 from attnlab.models.checkpoints.record import (
+    ANY_LENGTH,
     Config,
     Embedding,
     FeedForward,
@@ -99,7 +99,9 @@ def _layer_of(
     inner, inner_bias = reader.linear(at + "mlp.dense_h_to_4h", config.hidden, config.d)
     outer, outer_bias = reader.linear(at + "mlp.dense_4h_to_h", config.d, config.hidden)
     layer = pre_norm(
-        read_joined_attention(reader, at + "self_attention.", config, slopes=slopes),
+        read_joined_attention(
+            reader, at + "self_attention.", config, has_biases=True, slopes=slopes
+        ),
         reader.norm(at + "input_layernorm", config.d, eps),
         FeedForward(config.activation, inner, outer, inner_bias, outer_bias),
         reader.norm(at + "post_attention_layernorm", config.d, eps),

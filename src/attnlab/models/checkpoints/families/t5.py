@@ -16,7 +16,6 @@ from attnlab.models.checkpoints.distances import buckets_of
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
     ACTIVATIONS,
-    ANY_LENGTH,
     MOST_LAYERS,
     Reader,
     cut_columns,
@@ -26,6 +25,7 @@ from attnlab.models.checkpoints.reading import (
     whole,
 )
 from attnlab.models.checkpoints.record import (
+    ANY_LENGTH,
     Attention,
     BadModel,
     Config,

@@ -13,7 +13,6 @@ from typing import Any
 from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
-    ANY_LENGTH,
     MOST_LAYERS,
     EncoderNames,
     Reader,
@@ -24,7 +23,7 @@ from attnlab.models.checkpoints.reading import (
     number,
     whole,
 )
-from attnlab.models.checkpoints.record import Config, Parts, Tensors
+from attnlab.models.checkpoints.record import ANY_LENGTH, Config, Parts, Tensors
 
 READS = ("layer_norm_eps", "hidden_act")
 
@@ -54,7 +53,7 @@ NAMES = {
 """The names in the files of checkpoints, and those in a model of transformers 5."""
 
 
-@family("vit", model_types=("vit",), mark="embeddings.patch_embeddings.projection.weight")
+@family("vit", model_types=("vit",), mark="encoder.layer.0.attention.attention.query.weight")
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a ViTModel, with or without a head for some task on top."""
     must_be(raw, "position_embedding_type", "absolute", None)

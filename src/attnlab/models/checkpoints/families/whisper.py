@@ -31,7 +31,6 @@ READS = ("activation_function", "scale_embedding", "is_encoder_decoder")
 @family(
     "whisper",
     model_types=("whisper",),
-    mark="encoder.conv2.weight",
     aliases={**ALIASES, "num_key_value_heads": "encoder_attention_heads"},
 )
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
