@@ -5,6 +5,7 @@ in NumPy.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 
@@ -26,7 +27,7 @@ from attnlab.models.checkpoints.forward import (
 )
 from attnlab.models.checkpoints.record import Rotary
 from attnlab.models.checkpoints.rotary import read_rotary, rotate
-from places import DOCS
+from places import DOCS, ROOT
 from tiny_models import MAKERS, given
 
 IDS = np.array([3, 17, 5, 5, 0, 11, 8])
@@ -578,9 +579,18 @@ def test_llama3_leaves_short_waves_and_stretches_long_ones():
 
 
 def test_the_page_of_models_lists_every_family():
-    page = (DOCS / "models.md").read_text()
-    for name in al.models.families:
+    """One row per family: its name, its model_types, and the first paragraph of its file."""
+    lines = (DOCS / "models.md").read_text().splitlines()
+    start = lines.index("| family | model\\_type | layers |") + 2
+    end = next(number for number in range(start, len(lines)) if not lines[number])
+    expected = []
+    for name in sorted(al.models.families):
         kinds = ", ".join(f"`{kind}`" for kind in al.models.families[name].model_types)
-        assert f"| `{name}` | {kinds} | " in page, (
-            "Add its row to the page: the first sentence of its file."
-        )
+        module = importlib.import_module(f"attnlab.models.checkpoints.families.{name}")
+        about = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+        expected.append(f"| `{name}` | {kinds} | {about} |")
+    assert lines[start:end] == expected
+
+
+def test_the_front_page_says_how_many_families_there_are():
+    assert f"| {len(al.models.families)} families: " in (ROOT / "README.md").read_text()

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 import transformers
-
 from checkpoints import CHECKPOINTS, fill
 
 ABOUT_THE_FILE = {
@@ -46,7 +45,7 @@ UNSET: list[Any] = [
 
 ANGLES: list[dict[str, Any]] = [
     {"rope_type": "linear", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0}, {"rope_type": "yarn", "factor": 4.0},
-    {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8},
+    {"rope_type": "llama3", "factor": 4, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 9},
     {"rope_theta": 77.0}, {"partial_rotary_factor": 0.5}, {"partial_rotary_factor": 1.0},
 ]  # fmt: skip
 

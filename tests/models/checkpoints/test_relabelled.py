@@ -41,6 +41,8 @@ INSIDE = {
     "vit": "vit.encoder.layer.1.layer_scale1.lambda1",
     "t5": "encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight",
     "bloom": "transformer.h.0.self_attention.q_layernorm.weight",
+    "hooked_transformer": "blocks.1.attn.q_norm.w",
+    "torch_encoder": "layers.1.multihead_attn.in_proj_weight",
 }
 
 BESIDE = {
@@ -82,6 +84,8 @@ BESIDE = {
     ),
     "t5": ("decoder.block.0.layer.0.SelfAttention.q.weight", "lm_head.weight"),
     "bloom": ("lm_head.weight",),
+    "hooked_transformer": ("unembed.W_U", "blocks.0.attn.mask", "blocks.1.attn.IGNORE"),
+    "torch_encoder": ("positions.weight",),
     "gptj": (
         "lm_head.weight",
         "lm_head.bias",
@@ -303,7 +307,7 @@ def test_the_classes_of_a_family_pass(family, name):
 
 @pytest.mark.parametrize("family, changes, culprit", [
     ("opt", {"word_embed_proj_dim": 6}, "word_embed_proj_dim in the config must be hidden_size = 12, found 6"),
-    ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "rope_type in the config is 'longrope'"),
+    ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "rope_type .* is 'longrope'"),
     ("gptj", {"rotary_dim": 64}, "rotary_dim in the config must be even and at most the head size 4, found 64"),
     ("mpnet", {"relative_attention_num_buckets": 16}, "relative_attention_num_buckets in the config is '16'; only 32"),
     ("esm", {"is_folding_model": True}, "is_folding_model in the config is 'True'"),

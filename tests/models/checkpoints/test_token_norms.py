@@ -41,6 +41,9 @@ def test_gains_and_biases_give_the_norm_of_evenly_spread_tokens(family):
         ]
     else:
         embedding = m.parts.embedding
+        if embedding is None:  # nothing says what enters: measure it
+            assert np.isnan(found[0])
+            return
         first = drawn(embedding.norm)
         if embedding.projection is not None:
             first = (

@@ -21,6 +21,7 @@ from attnlab.models.checkpoints.files import (
 )
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import INSTALL, Model
+from attnlab.models.checkpoints.objects import describe_object
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
@@ -160,20 +161,10 @@ def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
 
 
 def _from_object(model: Any, name: str | None) -> Model:
-    """Return a model of another library with its weights in memory and a config like those of
-    transformers.
-    """
-    kind, config = type(model).__name__, getattr(model, "config", None)
-    if not hasattr(config, "to_dict"):
-        raise TypeError(
-            "A model in memory must have a config with to_dict(), as those of transformers do;"
-            f" {kind} has none. Give its state dict and say what it is:"
-            " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size':"
-            " ...})."
-        )
-    return _from_memory(
-        model.state_dict(), config, name or str(getattr(model, "name_or_path", "") or kind)
-    )
+    """Return a model of another library with its weights in memory."""
+    state, raw = describe_object(model)
+    kind = type(model).__name__
+    return _from_memory(state, raw, name or str(getattr(model, "name_or_path", "") or kind))
 
 
 def _from_folder(

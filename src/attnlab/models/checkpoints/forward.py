@@ -31,7 +31,7 @@ from attnlab.models.checkpoints.record import (
     Parts,
 )
 from attnlab.models.checkpoints.rotary import rotate
-from attnlab.models.checkpoints.spread import head_blocks, in_blocks, over_tokens, prepared
+from attnlab.models.checkpoints.spread import ROWS, head_blocks, in_blocks, over_tokens, prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,11 @@ def steps(
         FEEDFORWARD (nothing is added) or WINDOWS (distant tokens are seen too). keep: ATTENTION,
         HEADS or both. Attention that is not kept is an array without rows.
     """
+    tokens = x[..., 0].size
     for number, layer in enumerate(parts.layers):
-        with prepared(x[..., 0].size):
+        if tokens > ROWS:  # once, and not for every block
+            layer = in_precision(layer, x.dtype)
+        with prepared(tokens):
             x, mixed = run_layer(layer, x, seen, without, keep)
         if (
             number == len(parts.layers) - 1
@@ -125,6 +128,18 @@ def run_layer(
             x = over_tokens(partial(_feed, block, norm, FEEDFORWARD in without), x, entered)
     assert kept is not None
     return x, kept
+
+
+def in_precision(layer: Layer, dtype: Any) -> Layer:
+    """Return the layer with its matrices and biases in that precision."""
+    changes: dict[str, Any] = {}
+    for block in layer.blocks:
+        changes |= {
+            name: np.asarray(value, dtype)
+            for name, value in vars(block.mixer).items()
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        }
+    return layer.change(**changes)
 
 
 def _add(block: Block, norm: Any, x: np.ndarray, added: np.ndarray) -> np.ndarray:

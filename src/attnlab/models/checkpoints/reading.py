@@ -90,6 +90,10 @@ STORED = (
     "rotary_emb.inv_freq",
     "rotary_emb.cos_cached",
     "rotary_emb.sin_cached",
+    "attn.mask",
+    "attn.IGNORE",
+    "attn.rotary_cos",
+    "attn.rotary_sin",
 )
 """Masks and rotary tables that old files store in every layer. They are computed from the config
 instead.

@@ -15,7 +15,6 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 
-
 ANY_LENGTH = 1 << 31
 """The length of a model that can read texts of any length."""
 
@@ -32,7 +31,7 @@ class Config(Displayed):
     kv_heads: int  # = heads unless keys and values are shared by groups of heads
     head_size: int
     layers: int
-    hidden: int  # width inside the feed-forward part
+    hidden: int  # width inside the feed-forward part; 0: there is none
     vocabulary: int  # 0: the model has no embedding
     length: int  # the longest text; ANY_LENGTH: there is none
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
@@ -159,7 +158,7 @@ class Block(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Layer(Displayed):
-    """One layer: blocks in turn, one with attention and one with the feed-forward part."""
+    """One layer: blocks in turn, one with attention and one with the feed-forward part, if any."""
 
     blocks: tuple[Block, ...]
     __repr__ = short_repr

@@ -75,16 +75,22 @@ def read_tokens(
             " one."
         )
     numbers, words_found = model.tokens(text, special)
-    added = len(numbers) - len(inner)
+    is_special = mark_special(numbers, inner)
+    check_ids(numbers, model.config)
+    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+
+
+def mark_special(ids: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """Return which of the ids (n,) the model added to those of the text itself."""
+    added = len(ids) - len(inner)
     places = [
-        place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()
+        place for place in range(added + 1) if (ids[place : place + len(inner)] == inner).all()
     ]
     usual = (added + 1) // 2  # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
     first = usual if usual in places else places[0] if places else 0
-    is_special = np.ones(len(numbers), dtype=bool)
+    is_special = np.ones(len(ids), dtype=bool)
     is_special[first : first + len(inner)] = False
-    check_ids(numbers, model.config)
-    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+    return is_special
 
 
 def _enough(tokens: Tokens, model: Model) -> Tokens:
