@@ -19,6 +19,15 @@ ANY_LENGTH = 1 << 31
 """The length of a model that can read texts of any length."""
 
 
+PART = {
+    "plot": "al.plot(model) shows the heads of all layers.",
+    "movie": "A part of a model has no time axis. Film a flow: al.movie(al.models.flow(model), path).",
+    "save": "Keep the folder of the checkpoint, or the name that al.models.load takes.",
+    "to_xarray": "al.to_xarray(al.models.spectra(model)) has the numbers of all heads.",
+}
+"""What to do instead with a part of a model."""
+
+
 @dataclass(frozen=True)
 class Config(Displayed):
     """The shape of a model, in the words of attnlab. `Model.raw_config` is the checkpoint's own
@@ -55,6 +64,7 @@ class Config(Displayed):
     window: int | None = None  # a sliding window in some layers
     is_window_computed: bool = False  # if not, the longest text is not longer than the window
     __repr__ = short_repr
+    instead = PART
 
     @property
     def has_longest_text(self) -> bool:
@@ -80,6 +90,7 @@ class Norm(Displayed):
     bias: np.ndarray | None
     eps: float
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +104,7 @@ class Rotary(Displayed):
     )
     frequencies: tuple[float, ...] = ()  # angles per place, where they are not theta^(-2 i / size)
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +134,7 @@ class Attention(Displayed):
     offset_keys: np.ndarray | None = None  # (heads, rows, head_size): <q_i, row of j - i>
     offset_queries: np.ndarray | None = None  # (heads, rows, head_size): <row of j - i, k_j>
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +149,7 @@ class FeedForward(Displayed):
     gate: np.ndarray | None = None  # (hidden, d)
     gate_bias: np.ndarray | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +168,7 @@ class Block(Displayed):
     is_beside: bool = False
     is_sum_normed: bool = False  # the sum is norm_before(read) + ..., without x itself (BLOOM)
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +177,7 @@ class Layer(Displayed):
 
     blocks: tuple[Block, ...]
     __repr__ = short_repr
+    instead = PART
 
     @property
     def attention_block(self) -> Block:
@@ -285,6 +301,7 @@ class Embedding(Displayed):
         None  # the id whose tokens are 0; the others are divided by their share of the text (ESM)
     )
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,6 +326,7 @@ class Parts(Displayed):
     layers: tuple[Layer, ...]  # tied: the same Layer, config.layers times
     final_norm: Norm | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 class BadModel(ValueError):
