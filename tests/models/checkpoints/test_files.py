@@ -207,7 +207,6 @@ def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, name, value):
 
 NOT_NEEDED = {
     "gpt_neox": ("query_key_value.bias", "attention.dense.bias"),  # Pythia's successors
-    "hooked_transformer": ("unembed.W_U", "attn.mask", "attn.IGNORE"),
 }
 
 

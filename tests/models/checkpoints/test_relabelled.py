@@ -84,7 +84,13 @@ BESIDE = {
     ),
     "t5": ("decoder.block.0.layer.0.SelfAttention.q.weight", "lm_head.weight"),
     "bloom": ("lm_head.weight",),
-    "hooked_transformer": ("unembed.W_U", "blocks.0.attn.mask", "blocks.1.attn.IGNORE"),
+    "hooked_transformer": (
+        "unembed.W_U",
+        "unembed.b_U",
+        "blocks.0.attn.mask",
+        "blocks.1.attn.IGNORE",
+        "blocks.1.attn.rotary_cos",
+    ),
     "torch_encoder": ("positions.weight",),
     "gptj": (
         "lm_head.weight",
