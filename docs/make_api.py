@@ -87,6 +87,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Trained models": {
         "models.load": "",
+        "models.heads": "",
         "models.Model": "",
         "models.spectra": "",
         "models.sentence": "",

@@ -19,7 +19,7 @@ def bench(monkeypatch):
     """Imports a file of bench/ by its name."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield lambda name: __import__(name)
-    for name in ("table", "timing", "peers"):
+    for name in ("table", "timing", "peers", "trained"):
         sys.modules.pop(name, None)
 
 
@@ -142,3 +142,17 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(
 def test_a_sweep_is_measured_in_a_process_of_its_own(bench):
     found = bench("sweep").measure("integration", n=3, t_end=1.0, cells=20)
     assert found["cells"] == 20 and found["processor"] > 0.0 and found["wall"] > 0.0
+
+
+def test_the_peer_of_trained_models_computes_the_same_states(bench, monkeypatch):
+    trained = bench("trained")
+    for name, value in {"D": 24, "HEADS": 3, "LAYERS": 2, "HIDDEN": 40, "WORDS": 30}.items():
+        monkeypatch.setattr(trained, name, value)
+    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "vocab_size": 30}
+    config = {**trained.CONFIG, **sizes, "intermediate_size": 40}
+    tensors, ids = trained.state(), np.arange(9)
+    call = trained.torch_states(tensors, ids)
+    if call is None:
+        pytest.skip("torch is not installed")
+    ours = al.models.load(tensors, config=config).hidden_states(ids)
+    np.testing.assert_allclose(call(), ours, rtol=1e-12, atol=1e-12)

@@ -6,6 +6,7 @@ theory.
     m.hidden_states(ids)                        (layers + 1, n, d), as the original implementation computes them
     m.attention(ids)                            (layers, h, n, n)
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
+    al.models.heads(Q=, K=, V=, O=)             a model from the matrices of heads alone
     al.models.spectra(m)                        a table with one row per head
     al.models.findings(al.models.spectra(m))    the findings in sentences; also for sentence, iterate and flow
 
@@ -23,6 +24,7 @@ from attnlab.registry import import_name
 if TYPE_CHECKING:
     from attnlab.models.catalog.sources import load as load
     from attnlab.models.checkpoints.families import families as families
+    from attnlab.models.checkpoints.given_heads import heads as heads
     from attnlab.models.checkpoints.model import Model as Model
     from attnlab.models.checkpoints.record import BadModel as BadModel
     from attnlab.models.checkpoints.record import Config as Config
@@ -40,6 +42,7 @@ _HOME = {
     "Parts": "attnlab.models.checkpoints.record",
     "Model": "attnlab.models.checkpoints.model",
     "families": "attnlab.models.checkpoints.families",
+    "heads": "attnlab.models.checkpoints.given_heads",
     "load": "attnlab.models.catalog.sources",
 }
 _LAZY = {
@@ -51,7 +54,7 @@ _LAZY = {
     "findings": "attnlab.models.studies.findings",
 }
 
-__all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
+__all__ = ["BadModel", "Config", "Model", "Parts", "families", "heads", "load", *_LAZY]
 
 
 if not TYPE_CHECKING:  # type checkers use the imports above instead

@@ -50,7 +50,7 @@ def test_a_model_without_a_config_says_what_to_do():
     other.config = None
     with pytest.raises(
         TypeError,
-        match=r"must have a config with to_dict\(\).*Other has none.*state_dict\(\), config=",
+        match=r"a config that has to_dict\(\).*Other is none of them.*state_dict\(\), config=",
     ):
         al.models.load(other)
     with pytest.raises(ValueError, match="config= goes with a state dict"):
