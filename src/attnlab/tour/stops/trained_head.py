@@ -232,10 +232,10 @@ def tell_rotating(context: Context, model: Any, frame: Any) -> tuple[list[Any], 
         )
         return [
             Text(
-                f"Many trained heads are of another kind: a pair {rate.real:.3g} ±"
-                f" {abs(rate.imag):.3g} i leads V, as in {name}. Then no theorem of the paper"
-                " applies, and no token can be the final leader: the tokens turn, and each comes to"
-                " the front in turn. Yet the certificate answers where they end."
+                f"Many trained heads are of another kind, such as {name}: the leading eigenvalues"
+                f" of V are a pair, {rate.real:.3g} ± {abs(rate.imag):.3g} i. Then no theorem of the"
+                " paper applies, and no token can be the final leader: the tokens turn, and each"
+                " comes to the front in turn. Yet the certificate answers where they end."
             ),
             Card(
                 f"Head {name} of {MODEL}",
