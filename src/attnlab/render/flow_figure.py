@@ -4,7 +4,7 @@ P, received attention.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
+from attnlab.displayed import shorten
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
@@ -38,7 +39,7 @@ from attnlab.render.style import (
     set_layout,
     title,
 )
-from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
+from attnlab.render.word_labels import LONGEST_WORD, label_points
 from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
@@ -55,11 +56,16 @@ KEY = 0.17
 MOST_NAMED = 6
 """Clusters that the legend names: one a colour."""
 
-MOST_WORDS = 22
-"""Tokens that all have their word beside them; of more only the leaders have."""
+MOST_WORDS, MOST_TRIED = 22, 120
+"""Tokens that all have their word beside them. Of more, the leaders have, and the others where
+there is room; of more than the second number only leaders.
+"""
 
 MOST_ROWS, MOST_NARROW_ROWS = 44, 28
 """Rows of the map that all have their word; the second in a paper."""
+
+LONGEST_TEXT = 70
+"""Characters of a text that the headline has."""
 
 NEAR = 16.0
 """Points between start and end below which a word stands beside the end."""
@@ -115,7 +121,7 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
             _draw_end(places["way"], places["distance"], found, look, paper)
         for name, room in rooms.items():
             _set_title(places[name], room, paper)
-        title(figure, headline(found), _note(found, look))
+        title(figure, flow_headline(found), _note(found, look))
         keep_labels(figure)  # the layout must be known before words find their places
         _name_tokens(places["plane"], found, look, words, paper)
     return figure
@@ -202,7 +208,7 @@ def look_of(found: Flow) -> Look:
     return Look(colours, markers, np.array(sorted(leaders)), groups)
 
 
-def headline(found: Flow) -> str:
+def flow_headline(found: Flow) -> str:
     """Return the title: the head of the flow and its start."""
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
@@ -212,11 +218,19 @@ def headline(found: Flow) -> str:
         [
             (
                 f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow"
-                f" from {escape_words(facts['start'], 120)}"
+                f" from {escape_words(_start_words(facts), 160)}"
             ),
             f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}",
         ]
     )
+
+
+def _start_words(facts: Mapping[str, Any]) -> str:
+    """The start of a flow in words; of a long text only the beginning, so that what follows it
+    stays.
+    """
+    start, words = str(facts["start"]), str(facts.get("text", ""))
+    return start.replace(words, shorten(words, LONGEST_TEXT)) if words else start
 
 
 def _note(found: Flow, look: Look) -> str:
@@ -229,6 +243,12 @@ def _note(found: Flow, look: Look) -> str:
             " that a cluster, or all tokens, attend to most. "
         ),
     ]
+    if len(found.words) > MOST_WORDS:
+        parts.append(
+            "Words stand where there is room. "
+            if len(found.words) <= MOST_TRIED
+            else "Only leaders have their word. "
+        )
     heads = found.data.sizes["head"]
     parts.append(
         "Moduli: of all eigenvalues of P(t); the first is 1. "
@@ -333,10 +353,7 @@ def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
 
 def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values[..., :2]  # (T, n, 2)
-    dress_flat(axes)
-    labels = _axis_labels(found)[:2]
-    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
-    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    frame_flow_plane(axes, found, paper)
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
@@ -380,13 +397,22 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
         axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"))
 
 
+def frame_flow_plane(axes: Any, found: Flow, paper: Paper) -> None:
+    """Give axes the limits and labels of the plane of a flow: the first two principal axes."""
+    path = found.data["plane"].values[..., :2]
+    dress_flat(axes)
+    labels = _axis_labels(found)[:2]
+    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
+    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+
+
 def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
     """Words beside the starts, where tokens are still apart; of those that stay there, and of
     leaders, beside the ends.
     """
     path = found.data["plane"].values[..., :2]
     are_few = len(words) <= MOST_WORDS
-    named = np.arange(len(words)) if are_few else look.leaders[:MOST_WORDS]
+    named = np.arange(len(words)) if len(words) <= MOST_TRIED else look.leaders[:MOST_WORDS]
     at = (
         axes.transData.transform(path[:, named].reshape(-1, 2)).reshape(-1, len(named), 2)
         * 72
@@ -395,19 +421,21 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper
     is_near = (
         np.linalg.norm(at[-1] - at[0], axis=-1) < NEAR
     )  # the end would lie under the word of the start
-    points = np.where(((not are_few) | is_near)[:, None], path[-1, named], path[0, named])
-    # rings take room: nameless points on them keep names away
+    leads = np.isin(named, look.leaders)
+    at_end = is_near | (leads & (not are_few))
+    points = np.where(at_end[:, None], path[-1, named], path[0, named])
+    others = np.where(at_end[:, None], path[0, named], path[-1, named])
+    # rings and the other tokens take room: nameless points on them keep names away
     reach = RING * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)]) * axes.figure.dpi / 72
     ringed = axes.transData.transform(path[-1, look.leaders])[:, None] + reach
     rings = axes.transData.inverted().transform(ringed.reshape(-1, 2))
-    if len(points) + len(rings) > ALL_LABELLED:
-        rings = rings[: max(0, ALL_LABELLED - len(points))]
     label_points(
         axes,
-        np.concatenate([points, rings]),
-        [*(words[int(i)] for i in named), *[""] * len(rings)],
-        [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)],
+        np.concatenate([points, others, rings]),
+        [*(words[int(i)] for i in named), *[""] * (len(others) + len(rings))],
+        [*np.where(leads, INK, NOTE), *[INK] * (len(others) + len(rings))],
         7 if paper.is_narrow else 8,
+        first=np.flatnonzero(leads),
     )
 
 
@@ -421,6 +449,10 @@ def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
         limits,
         paper=paper,
     )
+    if paper.is_narrow:  # the plane has the numbers, and here they would cover each other
+        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+            axis.set_ticklabels([])
+            axis.labelpad = -14.0
     axes.add_collection3d(
         Line3DCollection(
             list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45, zorder=3
@@ -534,7 +566,9 @@ def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
         zorder=4,
         label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}",
     )
-    axes.set_ylim(-0.02 * heads, 1.32 * heads)  # the legend stands above
+    axes.set_ylim(
+        -0.02 * heads, (1.6 if paper.is_narrow else 1.32) * heads
+    )  # the legend stands above
     axes.set_title(
         "|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)"
     )

@@ -304,7 +304,7 @@ def test_ids_that_the_model_does_not_know_are_said(bert, ids, said):
 
 def test_masks_and_precisions_are_checked(bert):
     m = al.models.load(bert)
-    with pytest.raises(ValueError, match="mask must have the shape of ids"):
+    with pytest.raises(ValueError, match="mask must have one entry per token"):
         m.hidden_states(IDS, mask=[1, 1])
     with pytest.raises(ValueError, match="float32 or float64, got float16"):
         m.hidden_states(IDS, dtype=np.float16)

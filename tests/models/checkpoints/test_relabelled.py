@@ -62,6 +62,13 @@ BESIDE = {
         "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq",
     ),
     "modernbert": ("head.dense.weight", "decoder.bias"),
+    "hooked_transformer": (
+        "unembed.W_U",
+        "unembed.b_U",
+        "blocks.0.attn.mask",
+        "blocks.1.attn.IGNORE",
+        "blocks.1.attn.rotary_cos",
+    ),
     "gptj": (
         "lm_head.weight",
         "lm_head.bias",

@@ -18,7 +18,7 @@ from typing import Any
 
 import platformdirs
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.catalog.chem_tokens import tokenizer_of_source
 from attnlab.models.checkpoints.record import NotFetched
 from attnlab.registry import Registry
@@ -63,6 +63,9 @@ class KeptFile(Displayed):
         return self.name if self.recipe is None else self.pieces[0].member.rsplit("/", 1)[-1]
 
 
+LOAD_IT = "It is an entry of the catalog. al.models.load(name) returns the model itself."
+
+
 @dataclass(frozen=True)
 class Entry(Displayed):
     """One known model."""
@@ -85,6 +88,7 @@ class Entry(Displayed):
         default=None, hash=False
     )  # config.json, where the package has none
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, LOAD_IT)
 
     @property
     def size(self) -> int:

@@ -84,6 +84,18 @@ class Model(Displayed):
         """The shape of the model, in the words of attnlab."""
         return self.parts.config
 
+    instead = {
+        "movie": (
+            "A model has no time axis. Film what it does to a text:"
+            " al.movie(al.models.sentence(model, text), path), or a flow: al.models.flow(model)."
+        ),
+        "save": (
+            "Keep the folder of its checkpoint, or the name with which al.models.load finds it"
+            " again (model.address)."
+        ),
+        "to_xarray": "al.to_xarray(al.models.spectra(model)) has the numbers of all heads.",
+    }
+
     def __repr__(self) -> str:
         c = self.config
         shape = (

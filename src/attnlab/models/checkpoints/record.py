@@ -15,6 +15,14 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 
+PART = {
+    "plot": "al.plot(model) shows the heads of all layers.",
+    "movie": "A part of a model has no time axis. Film a flow: al.movie(al.models.flow(model), path).",
+    "save": "Keep the folder of the checkpoint, or the name that al.models.load takes.",
+    "to_xarray": "al.to_xarray(al.models.spectra(model)) has the numbers of all heads.",
+}
+"""What to do instead with a part of a model."""
+
 
 @dataclass(frozen=True)
 class Config(Displayed):
@@ -52,6 +60,7 @@ class Config(Displayed):
     window: int | None = None  # a sliding window in some layers
     is_window_computed: bool = False  # if not, the longest text is not longer than the window
     __repr__ = short_repr
+    instead = PART
 
     @property
     def rotary(self) -> Rotary | None:
@@ -72,6 +81,7 @@ class Norm(Displayed):
     bias: np.ndarray | None
     eps: float
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +95,7 @@ class Rotary(Displayed):
     )
     frequencies: tuple[float, ...] = ()  # angles per place, where they are not theta^(-2 i / size)
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +123,7 @@ class Attention(Displayed):
     )
     # query i and key j
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +138,7 @@ class FeedForward(Displayed):
     gate: np.ndarray | None = None  # (hidden, d)
     gate_bias: np.ndarray | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +156,7 @@ class Block(Displayed):
     norm_sum: Norm | None = None  # post-norm: of the sum
     is_beside: bool = False
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +165,7 @@ class Layer(Displayed):
 
     blocks: tuple[Block, ...]
     __repr__ = short_repr
+    instead = PART
 
     @property
     def attention_block(self) -> Block:
@@ -274,6 +289,7 @@ class Embedding(Displayed):
         None  # the id whose tokens are 0; the others are divided by their share of the text (ESM)
     )
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +314,7 @@ class Parts(Displayed):
     layers: tuple[Layer, ...]  # tied: the same Layer, config.layers times
     final_norm: Norm | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 class BadModel(ValueError):

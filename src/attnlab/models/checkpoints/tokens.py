@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.checkpoints.model import Model, check_ids, check_stream
 
 UNKNOWN = ("[UNK]", "<unk>")
@@ -26,6 +26,10 @@ class Tokens(Displayed):
     text: str = ""
     x: np.ndarray | None = None
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.sentence(model, text) returns what the model does to these tokens. Give that.",
+    )
 
     @property
     def given(self) -> np.ndarray:

@@ -15,8 +15,8 @@ from attnlab.models.studies.flows import Flow
 from attnlab.models.studies.sentences import (
     TITLES,
     name_leaders,
+    one_sentence,
     special_words,
-    split_sentences,
 )
 from attnlab.models.studies.shares import summary
 from attnlab.models.studies.surveys import say_survey
@@ -53,7 +53,8 @@ def findings(data: Any) -> list[str]:
     if facts.get("kind") == "iteration":
         return [str(facts["answer"])]
     if facts.get("kind") == "sentences":
-        return [line for one in split_sentences(data) for line in say_sentence(one)]
+        each = (one_sentence(data, number) for number in range(data.sizes["text"]))
+        return [line for one in each for line in say_sentence(one)]
     if facts.get("kind") == "survey" and hasattr(data, "data_vars"):
         return say_survey(data)
     if "null_shares" in facts:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.types import Limit, Weights
 
 SHOWN = np.concatenate([np.linspace(0.0, 10.0, 21), np.linspace(12.0, 40.0, 15)])
@@ -45,6 +45,7 @@ class FlowEnd(Displayed):
     points: np.ndarray
     error: float
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
 
     @property
     def rotates(self) -> bool:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnlab.analysis.attention import effective_rank, received
+from attnlab.analysis.principal_axes import principal
 from attnlab.checks import positive
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
@@ -172,6 +173,7 @@ class Cluster(Displayed):
     nearest: int
     cosine: float
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
 
 
 def flow(
@@ -375,35 +377,6 @@ def _attention_numbers(
 def _moduli(P: np.ndarray) -> np.ndarray:
     """Return |eigenvalues| of (..., n, n), largest first."""
     return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
-
-
-def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the
-    principal axes of all times.
-
-    It uses the smaller of the two products of the centred points with themselves, because an SVD
-    would compute all axes. The coordinate of largest modulus is positive. Axes without variance are
-    0.
-    """
-    from scipy.linalg import eigh
-
-    flat = x.reshape(-1, x.shape[-1])
-    centred = flat - flat.mean(axis=0)
-    is_tall = centred.shape[0] >= centred.shape[1]
-    gram = centred.T @ centred if is_tall else centred @ centred.T
-    total, size = float(np.trace(gram)), len(gram)
-    coordinates, shares = np.zeros((len(flat), count)), np.zeros(count)
-    found = min(count, size)
-    if total > 0:
-        values, vectors = eigh(gram, subset_by_index=[size - found, size - 1])
-        values, vectors = values[::-1], vectors[:, ::-1]
-        kept = np.flatnonzero(values > 1e-13 * total)
-        along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
-        along = along * np.where(
-            along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0
-        )
-        coordinates[:, kept], shares[kept] = along, values[kept] / total
-    return coordinates.reshape(*x.shape[:-1], count), shares
 
 
 def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:

@@ -215,19 +215,19 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
     )
 
 
-def split_sentences(data: xarray.Dataset) -> list[xarray.Dataset]:
-    """Return each sentence of a list alone, as `sentence` returns it."""
-    found = []
-    for number in range(data.sizes["text"]):
-        one = data.isel(text=number, token=slice(int(data["length"][number])))
-        own = {
-            "kind": "sentence",
-            "text": str(one["content"].item()),
-            "unknown": int(one["unknown"].item()),
-        }
-        alone = one.drop_vars(["content", "length", "unknown"])
-        found.append(alone.assign_attrs({**data.attrs, **own}))
-    return found
+def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
+    """Return one of several sentences, as `sentence` returns it for one text."""
+    count = data.sizes["text"]
+    if not 0 <= number < count:
+        raise ValueError(
+            f"member must be the number of one of the texts, 0 to {count - 1}, got {number}."
+        )
+    one = data.isel(text=number)
+    length = int(one["length"])
+    named = one.isel(token=slice(length)).assign_attrs(
+        kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
+    )
+    return named.drop_vars(["content", "length", "unknown"])
 
 
 MEANINGS = {
@@ -252,6 +252,8 @@ MEANINGS = {
     "change": "how far the layer moved the tokens, over their size",
     "turning": "how far it turned their directions",
     "spread": "distance of directions from the middle of their last group, root mean square",
+    "plane": "directions on the three principal axes of all steps together",
+    "explained": "share of their variance that each axis shows",
     "step": "layers done",
     "point": "number of the point in which each token ends",
     "passed": "layers until the mean cosine stays above the level",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.checkpoints.record import Config
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.token_norms import (
@@ -86,6 +86,10 @@ class MeasuredHead(Displayed):
     numbers: HeadNumbers
     norms: str = ASSUMED  # the source of numbers.token_norm
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.spectra(model, layer, head) returns the same numbers as a table. Give that.",
+    ) | {"movie": "Film a flow of the head: al.movie(al.models.flow(model, layer, head), path)."}
 
 
 def spectra(

@@ -269,7 +269,7 @@ def intervals(data: xarray.Dataset, level: float = LEVEL) -> pandas.DataFrame:
             rows.append((name, place[0], head, *interval_over_texts(name, given, level)))
     frame = Table(rows, columns=["number", "layer", "head", "mean", "low", "high", "texts"])
     frame["head"] = pandas.array(frame["head"].tolist(), dtype="Int64")
-    frame.attrs = {**data.attrs, "texts": data.sizes["text"], "level": level}
+    frame.attrs = {**data.attrs, "kind": "intervals", "texts": data.sizes["text"], "level": level}
     return frame
 
 
