@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tiny_maker import HEADS, HIDDEN, LAYERS, LENGTH, WORDS, D, Maker, State
 
 SIZE = D // HEADS
@@ -52,8 +50,6 @@ def hooked_transformer(**changes: Any) -> tuple[State, dict[str, Any]]:
             make.put(f"{at}attn.{name.replace('W', 'b')}", count or HEADS, SIZE)
         make.put(f"{at}attn.W_O", HEADS, SIZE, D)
         make.put(f"{at}attn.b_O", D)
-        make.state[f"{at}attn.mask"] = np.tri(LENGTH, dtype=np.float32)
-        make.state[f"{at}attn.IGNORE"] = np.float32(-np.inf)[None]
         if raw.get("use_qk_norm"):
             norm(at + "attn.q_norm", SIZE, always=True)
             norm(at + "attn.k_norm", SIZE, always=True)
@@ -71,7 +67,6 @@ def hooked_transformer(**changes: Any) -> tuple[State, dict[str, Any]]:
         make.put(f"{at}mlp.W_out", HIDDEN, D)
         make.put(f"{at}mlp.b_out", D)
     norm("ln_final")
-    make.put("unembed.W_U", D, WORDS)
     return make.state, raw
 
 

@@ -41,9 +41,10 @@ def test_sources_that_are_none_are_said(tmp_path):
 
 
 def test_a_folder_without_config_or_of_an_unknown_format_is_said(bert):
-    (bert / "attnlab.json").write_text('{"format": "gguf"}')
-    with pytest.raises(BadModel, match="safetensors, onnx or llama2c, found 'gguf'"):
-        al.models.load(bert)
+    for said in ("tensorflow", "gguf"):  # and no such file
+        (bert / "attnlab.json").write_text('{"format": "' + said + '"}')
+        with pytest.raises(BadModel, match=f"onnx, llama2c or gguf, with its file, found '{said}'"):
+            al.models.load(bert)
     (bert / "attnlab.json").unlink()
     (bert / "config.json").unlink()
     with pytest.raises(BadModel, match="must hold config.json"):

@@ -19,6 +19,9 @@ from attnlab.models.checkpoints.files import (
     read_json,
     refuse_pickle,
 )
+from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
+from attnlab.models.checkpoints.gguf_names import checkpoint_of
+from attnlab.models.checkpoints.gguf_tokens import has_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import INSTALL, Model
 from attnlab.models.checkpoints.objects import describe_object
@@ -49,8 +52,8 @@ def load(
     ----------
     source : str, path, mapping or model
         The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a
-        folder with config.json and *.safetensors, as Hugging Face writes them; a raw file of
-        llama2.c; "hf:owner/name@revision", through huggingface_hub with its cache and its offline
+        folder with config.json and *.safetensors, as Hugging Face writes them; a GGUF file; a raw
+        file of llama2.c; "hf:owner/name@revision", through huggingface_hub with its cache and its offline
         mode; a state dict, arrays by their names; or a model of the library transformers.
     config : mapping, optional
         The content of config.json, for a state dict.
@@ -123,11 +126,13 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
                 str(source),
                 tokenizer=beside if beside.is_file() else None,
             )
+        if is_gguf(path):
+            return _from_gguf(path, name or path.stem, f"the file {path.name}", str(source))
         if path.suffix in PICKLES:
             raise refuse_pickle(path.name)
         raise BadModel(
-            f"A model must be a folder with config.json and weights, got the file {path.name}. Give"
-            " its folder."
+            "A model must be a folder with config.json and weights, a GGUF file, or a raw file of"
+            f" llama2.c, got the file {path.name}. Give its folder."
         )
     if isinstance(source, Path) or "/" in source or "\\" in source:
         raise FileNotFoundError(
@@ -167,6 +172,21 @@ def _from_object(model: Any, name: str | None) -> Model:
     return _from_memory(state, raw, name or str(getattr(model, "name_or_path", "") or kind))
 
 
+def _from_gguf(
+    path: Path, name: str, source: str, address: str | None, licence: str | None = None
+) -> Model:
+    """Return the model in a GGUF file, with the tokenizer.json beside it or the one inside."""
+    file = GgufFile(path)
+    beside = path.with_name("tokenizer.json")
+    tokenizer = beside if beside.is_file() else path if has_tokenizer(file.fields) else None
+    licence = licence or str(file.fields.get("general.license", "not stated"))[:80]
+    try:
+        tensors, raw = checkpoint_of(file)
+    except BadModel as error:
+        raise BadModel(f"{name} cannot be loaded. {error}") from None
+    return _make_model(tensors, raw, name, source, address, licence, tokenizer)
+
+
 def _from_folder(
     folder: Path, name: str, source: str, address: str | None, torch_files: bool = False
 ) -> Model:
@@ -181,6 +201,15 @@ def _from_folder(
     if isinstance(family, str) and family in families and "model_type" not in raw:
         raw["model_type"] = families[family].model_types[0]
     tensors: Tensors
+    if note.get("format") == "gguf" or (not note and not raw):
+        files = sorted(folder.glob("*.gguf"))
+        if len(files) == 1:
+            return _from_gguf(files[0], name, source, address, note.get("licence"))
+        if files:
+            raise BadModel(
+                f"The folder {folder.name} has several GGUF files. Give one of them:"
+                f" {', '.join(path.name for path in files[:4])}."
+            )
     layout = note.get("format") or (
         "onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors"
     )
@@ -200,8 +229,8 @@ def _from_folder(
             )
     else:
         raise BadModel(
-            "attnlab.json must name the format safetensors, onnx or llama2c, found"
-            f" {str(layout)[:40]!r}. Fetch the model again."
+            "attnlab.json must name the format safetensors, onnx, llama2c or gguf, with its file,"
+            f" found {str(layout)[:40]!r}. Fetch the model again."
         )
     files = [
         folder / "tokenizer.json",
