@@ -25,9 +25,6 @@ NEAR_ROUNDS = 2
 BESIDE = 6.0
 """Points between a word and its point beyond which a hair line joins them."""
 
-LEAST_COVER = 0.02
-"""The part of a word that may cover something before it is left out of a crowd."""
-
 ALL_LABELLED = 24
 """Up to this many points all have their words; of more those that find room beside them."""
 
@@ -159,7 +156,7 @@ def place_words(
         middle, cost = _free_place(
             points[number], width, height, around, box, ROUNDS[:NEAR_ROUNDS] if is_bound else ROUNDS
         )
-        if is_bound and cost > LEAST_COVER * width * height:
+        if is_bound and cost > 0:
             continue
         taken.append(_box(middle, width, height))
         found[number] = middle
