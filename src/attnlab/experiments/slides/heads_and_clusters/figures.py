@@ -11,7 +11,6 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.certified import decided
 from attnlab.experiments.common.heads import HEADS, as_shown
-from attnlab.experiments.common.merging import CLOCK, END
 from attnlab.experiments.common.panels import draw_means, mark_heads, set_ticks
 from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Data
@@ -26,6 +25,8 @@ from attnlab.render.style import (
     new_figure,
     title,
 )
+
+from .flows import CLOCK, END
 
 FAMILIES = {
     "synthetic": "Gaussian heads, d = 3",
