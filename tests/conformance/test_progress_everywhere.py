@@ -160,6 +160,9 @@ CASES = {
     "models.checkpoints.model.run": lambda given, progress: given.model.run(
         [IDS, IDS[:3]], progress=progress
     ),
+    "models.checkpoints.model.without": lambda given, progress: given.model.without(
+        heads=[(0, 1)], mean=[IDS, IDS[:3]], progress=progress
+    ),
     "models.studies.surveys.survey": lambda given, progress: al.models.survey(
         given.model, [IDS, IDS[:3]], progress=progress
     ),
