@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.models.checkpoints.ablation import mean_outputs
 from tiny_models import MAKERS, albert, bert, gpt2, llama
 
 IDS = np.array([3, 17, 5, 5, 8, 11, 8])
@@ -104,6 +105,12 @@ def test_the_mean_is_over_all_tokens_of_all_texts():
     model = load("bert")
     texts = [IDS[:3], IDS]
     data = model.run(texts, keep=["heads", "feedforward"])
+    of_heads, of_fed = mean_outputs(model, texts)
+    np.testing.assert_allclose(
+        of_heads,
+        np.nanmean(np.moveaxis(data["heads"].values, 3, 1).reshape(-1, *of_heads.shape), axis=0),
+    )
+    assert of_fed.shape == (model.config.layers, 12)
     for name, axis in (
         ("heads", data["heads"].values[:, 1, 2]),
         ("fed", data["feedforward"].values[:, 1]),
