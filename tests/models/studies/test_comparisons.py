@@ -115,7 +115,7 @@ def test_a_planted_change_is_found_where_it_is():
     assert (same["p"] == 1.0).all()
     assert table.loc[is_planted, "attention_change"].item() == table["attention_change"].max() > 0
     said = " ".join(al.models.findings(table))
-    assert "Attention moved most in layer 1 head 2" in said
+    assert "Attention moved most in L1H2" in said
     assert "0 of 6 heads have another kind" in said
 
 

@@ -16,6 +16,7 @@ from attnlab.analysis.intervals import LEVEL, student_interval
 from attnlab.analysis.significance import holm
 from attnlab.capacity import check_memory
 from attnlab.models.checkpoints.forward import ATTENTION
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.many import batch_steps, batches, read_texts
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.studies.judgement import verdict
@@ -312,7 +313,7 @@ def say_comparison(frame: pandas.DataFrame) -> list[str]:
                 else "In one of the two it writes nothing."
             )
             found.append(
-                f"V changed most in layer {most['layer']} head {most['head']}:"
+                f"V changed most in {name_head(most['layer'], most['head'])}:"
                 f" {most['value_change']:.0%}. {overlap}"
             )
         moved = part[part["verdict_a"] != part["verdict_b"]]
@@ -334,6 +335,6 @@ def _say_attention(part: pandas.DataFrame, texts: int) -> str:
         else "One text tests nothing: give more."
     )
     return (
-        f"{tested} Attention moved most in layer {most['layer']} head {most['head']}:"
+        f"{tested} Attention moved most in {name_head(most['layer'], most['head'])}:"
         f" {most['attention_change']:.0%}{within}."
     )
