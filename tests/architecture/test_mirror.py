@@ -73,6 +73,7 @@ THROUGH = {
         " engine.options"
     ),
     "explorer/test_entry.py": "explorer.members explorer.packing",
+    "limits/closed/test_entry.py": "limits.closed.answer",
     "limits/test_adversarial.py": "limits.quotient limits.arithmetic limits.ranks",
     "limits/test_entry.py": (
         "limits.answer limits.layers limits.reasons limits.report limits.sphere "

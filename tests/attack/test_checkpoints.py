@@ -86,7 +86,9 @@ def computed(path: Path) -> tuple[np.ndarray, ...]:
     from attnlab.models import load
 
     model = load(path)
-    states = model.hidden_states([number % model.config.vocabulary for number in IDS])
+    states = model.hidden_states(
+        tiny_models.given(model, [number % (model.config.vocabulary or 19) for number in IDS])
+    )
     weights = model.weights(0, 0)
     found = (np.asarray(states), weights.Q, weights.K, *weights.V)
     if not all(np.isfinite(array).all() for array in found):

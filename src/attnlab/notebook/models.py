@@ -35,7 +35,7 @@ def _shape(config: Any) -> dict[str, Any]:
         "norm": "before attention" if config.is_pre_norm else "after attention",
         "mask": "causal" if config.is_causal else "none",
         "vocabulary": config.vocabulary or "none: the input is vectors (n, d)",
-        "longest text": f"{config.length} tokens" if config.vocabulary else None,
+        "longest text": f"{config.length} tokens" if config.has_longest_text else "any",
     }
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import attnlab as al
 from attnlab.models.checkpoints import spread
-from attnlab.models.checkpoints.forward import embed, mix, seen_by, some_heads
-from tiny_models import MAKERS
+from attnlab.models.checkpoints.forward import enter, mix, seen_by, some_heads
+from tiny_models import MAKERS, given
 
 IDS = np.array([[3, 17, 5, 5, 8, 11, 8], [2, 9, 10, 4, 4, 4, 12]])
 
@@ -27,12 +27,13 @@ def test_blocks_on_threads_are_the_whole(family, monkeypatch):
     model = load(family)
     mask = np.ones_like(IDS)
     mask[1, 5:] = 0
-    states, attention = model.hidden_states(IDS, mask), model.attention(IDS, mask)
+    x = given(model, IDS)
+    states, attention = model.hidden_states(x, mask), model.attention(x, mask)
     monkeypatch.setattr(spread, "ROWS", 3)
     monkeypatch.setattr(spread, "ENTRIES", 1)
     monkeypatch.setattr(spread, "WORTH_THREADS", 2)
-    np.testing.assert_allclose(model.hidden_states(IDS, mask), states, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(model.attention(IDS, mask), attention, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(model.hidden_states(x, mask), states, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(model.attention(x, mask), attention, rtol=1e-12, atol=1e-14)
 
 
 def test_blocks_hold_whole_groups_of_heads(monkeypatch):
@@ -74,7 +75,7 @@ def test_an_error_in_a_block_is_raised():
 def test_heads_add_up_to_what_attention_adds(family):
     model = load(family)
     seen = seen_by(model.config, np.ones(IDS.shape, dtype=bool))
-    x = embed(model.parts.embedding, IDS, float)
+    x = enter(model.parts, given(model, IDS), float)
     attention = model.parts.layers[-1].attention
     mixed = mix(attention, x, seen, ("attention", "heads"))
     heads = len(attention.output)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
+from attnlab.models.checkpoints.distances import add_distances
 from attnlab.models.checkpoints.record import (
     Attention,
     Block,
@@ -119,8 +120,10 @@ def run_layer(
         if isinstance(block.mixer, Attention):
             mixer = replace(block.mixer, window=None) if WINDOWS in without else block.mixer
             before = partial(norm, block.norm_before)
-            kept = mix(mixer, over_tokens(before, entered), seen, keep)
-            x = over_tokens(partial(_add, block, norm), x, kept.added)
+            read = over_tokens(before, entered)
+            kept = mix(mixer, read, seen, keep)
+            stream = read if block.is_sum_normed else x
+            x = over_tokens(partial(_add, block, norm), stream, kept.added)
         else:
             x = over_tokens(partial(_feed, block, norm, FEEDFORWARD in without), x, entered)
     assert kept is not None
@@ -150,12 +153,9 @@ def _feed(
 ) -> np.ndarray:
     """Return the stream after a block with a feed-forward part that reads `entered`."""
     assert isinstance(block.mixer, FeedForward)
-    added = (
-        np.zeros_like(x)
-        if is_left_out
-        else feedforward(block.mixer, norm(block.norm_before, entered))
-    )
-    return _add(block, norm, x, added)
+    read = norm(block.norm_before, entered)
+    added = np.zeros_like(x) if is_left_out else feedforward(block.mixer, read)
+    return _add(block, norm, read if block.is_sum_normed else x, added)
 
 
 def attention_output(
@@ -205,7 +205,15 @@ def head_outputs(attention: Attention, values: np.ndarray) -> np.ndarray:
     return np.moveaxis(values, -2, -3) @ np.swapaxes(as_dtype(attention.output, values), 1, 2)
 
 
-PER_HEAD = ("query", "output", "query_bias", "by_offset")
+PER_HEAD = (
+    "query",
+    "output",
+    "query_bias",
+    "by_offset",
+    "slopes",
+    "offset_keys",
+    "offset_queries",
+)
 PER_GROUP = ("key", "value", "key_bias", "value_bias")
 """The arrays of an Attention whose first axis counts heads, or heads of keys and values."""
 
@@ -226,7 +234,7 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
     """Return softmax over j of <q_i, k_j> scale, (*batch, h, n, n). The row of a token that sees
     nothing is 0.
 
-    The order is: norms of queries and keys, rotation, scale, cap, bias by distance, mask and
+    The order is: norms of queries and keys, rotation, scale, cap, what distances add, mask and
     window.
     """
     places = np.arange(x.shape[-2])
@@ -249,8 +257,7 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
         np.tanh(scores, out=scores)
         scores *= x.dtype.type(attention.cap)
     offsets = places - places[:, None]  # (n, n): key minus query
-    if attention.by_offset is not None:
-        scores += as_dtype(attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x)
+    add_distances(attention, scores, query, key, seen)
     if attention.window is not None:
         seen = seen & (np.abs(offsets) < attention.window)
     if not seen.all():
@@ -302,13 +309,12 @@ def activate(name: str, x: np.ndarray) -> np.ndarray:
         return x * special.expit(x)
     if name == "gelu":
         return x * (1 + special.erf(x * x.dtype.type(0.5**0.5))) / 2
-    if name == "gelu_tanh":
-        return (
-            x
-            * (1 + np.tanh(x.dtype.type((2 / np.pi) ** 0.5) * (x + x.dtype.type(0.044715) * x**3)))
-            / 2
-        )
-    raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
+    if name in ("gelu_tanh", "gelu_bloom"):  # BLOOM rounds sqrt(2 / pi) to eight digits
+        slope = x.dtype.type((2 / np.pi) ** 0.5 if name == "gelu_tanh" else 0.79788456)
+        return x * (1 + np.tanh(slope * (x + x.dtype.type(0.044715) * x**3))) / 2
+    raise ValueError(
+        f"The activation must be gelu, gelu_tanh, gelu_bloom, relu or silu, got {name!r}."
+    )
 
 
 def enter(

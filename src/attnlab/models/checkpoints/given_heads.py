@@ -13,8 +13,16 @@ import numpy as np
 from attnlab.checks import positive
 from attnlab.models.checkpoints.files import InMemory
 from attnlab.models.checkpoints.model import Model
-from attnlab.models.checkpoints.reading import LARGEST, is_finite
-from attnlab.models.checkpoints.record import Attention, Block, Config, Layer, Norm, Parts
+from attnlab.models.checkpoints.reading import is_finite
+from attnlab.models.checkpoints.record import (
+    ANY_LENGTH,
+    Attention,
+    Block,
+    Config,
+    Layer,
+    Norm,
+    Parts,
+)
 
 MOST_NAME = 200
 
@@ -113,7 +121,7 @@ def heads(
         layers=1,
         hidden=0,
         vocabulary=0,
-        length=LARGEST,
+        length=ANY_LENGTH,
         is_pre_norm=True,
         is_causal=bool(causal),
     )

@@ -15,6 +15,10 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 
+ANY_LENGTH = 1 << 31
+"""The length of a model that can read texts of any length."""
+
+
 PART = {
     "plot": "al.plot(model) shows the heads of all layers.",
     "movie": "A part of a model has no time axis. Film a flow: al.movie(al.models.flow(model), path).",
@@ -38,7 +42,7 @@ class Config(Displayed):
     layers: int
     hidden: int  # width inside the feed-forward part; 0: there is none
     vocabulary: int  # 0: the model has no embedding
-    length: int  # the longest text
+    length: int  # the longest text; ANY_LENGTH: there is none
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
     is_pre_norm: bool = (
         False  # the norm stands before attention (GPT, Llama), not after the residual sum (BERT)
@@ -47,7 +51,7 @@ class Config(Displayed):
     is_parallel: bool = (
         False  # attention and feed-forward read the same stream and are added together (GPT-NeoX)
     )
-    activation: str = "gelu"  # "gelu", "gelu_tanh", "relu", "silu"
+    activation: str = "gelu"  # "gelu", "gelu_tanh", "gelu_bloom", "relu", "silu"
     rope_theta: float | None = (
         None  # rotary positions: their base; None: positions are added to the embedding
     )
@@ -61,6 +65,11 @@ class Config(Displayed):
     is_window_computed: bool = False  # if not, the longest text is not longer than the window
     __repr__ = short_repr
     instead = PART
+
+    @property
+    def has_longest_text(self) -> bool:
+        """Whether the model cannot read texts that are longer than `length`."""
+        return self.length < ANY_LENGTH
 
     @property
     def rotary(self) -> Rotary | None:
@@ -118,10 +127,12 @@ class Attention(Displayed):
     key_norm: Norm | None = None
     cap: float | None = None  # scores s become cap tanh(s / cap)
     window: int | None = None  # a token sees only tokens that are fewer than so many places away
-    by_offset: np.ndarray | None = (
-        None  # (heads, 2 length - 1), added to scores: entry length - 1 + j - i for
-    )
-    # query i and key j
+    # added to scores by distance (see distances.py): the middle entry of a table is for offset 0
+    by_offset: np.ndarray | None = None  # (heads, 2 farthest + 1): entry farthest + j - i
+    slopes: np.ndarray | None = None  # (heads,): scores lose slope |i - j|
+    offset_rows: np.ndarray | None = None  # (2 farthest + 1,) of int: the row of each offset in
+    offset_keys: np.ndarray | None = None  # (heads, rows, head_size): <q_i, row of j - i>
+    offset_queries: np.ndarray | None = None  # (heads, rows, head_size): <row of j - i, k_j>
     __repr__ = short_repr
     instead = PART
 
@@ -130,7 +141,7 @@ class Attention(Displayed):
 class FeedForward(Displayed):
     """outer activation(inner x), and with a gate outer (activation(gate x) * inner x)."""
 
-    activation: str  # "gelu", "gelu_tanh", "relu", "silu"
+    activation: str  # "gelu", "gelu_tanh", "gelu_bloom", "relu", "silu"
     inner: np.ndarray  # (hidden, d)
     outer: np.ndarray  # (d, hidden)
     inner_bias: np.ndarray | None = None
@@ -144,7 +155,7 @@ class FeedForward(Displayed):
 @dataclass(frozen=True, eq=False)
 class Block(Displayed):
     """One sum of the stream: x becomes norm_sum(x + norm_output(mixer(norm_before(read)))); a norm
-    that is None is left out.
+    that is None is left out. If `is_sum_normed`, norm_before(read) stands in the place of x too.
 
     read is x itself, or, beside the block before, what that block read: the two are then added to
     the same stream.
@@ -155,6 +166,7 @@ class Block(Displayed):
     norm_output: Norm | None = None  # sandwich: of what the mixer adds
     norm_sum: Norm | None = None  # post-norm: of the sum
     is_beside: bool = False
+    is_sum_normed: bool = False  # the sum is norm_before(read) + ..., without x itself (BLOOM)
     __repr__ = short_repr
     instead = PART
 

@@ -10,7 +10,6 @@ from typing import Any
 from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
-    LARGEST,
     MOST_LAYERS,
     Reader,
     activation,
@@ -23,6 +22,7 @@ from attnlab.models.checkpoints.reading import (
     whole,
 )
 from attnlab.models.checkpoints.record import (
+    ANY_LENGTH,
     Attention,
     BadModel,
     Config,
@@ -67,7 +67,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         layers=layers,
         hidden=hidden,
         vocabulary=0,
-        length=LARGEST,
+        length=ANY_LENGTH,
         is_pre_norm=bool(raw.get("norm_first")),
         is_causal=bool(raw.get("is_causal")),
         activation=activation(raw, "activation", "relu"),
