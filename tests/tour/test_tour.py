@@ -326,3 +326,13 @@ def test_a_tour_that_left_something_out_is_not_written(from_docs):
     assert maker.write_page([row]).splitlines()[-1] == "| What is asked. | OUT OF SCOPE | nothing |"
     with pytest.raises(ValueError, match="left out a"):
         maker.write_page([row | {"verdict": "not here"}])
+
+
+def test_the_table_says_proved_only_of_a_proved_limit():
+    from attnlab.render.tour_page import found_words
+    from attnlab.tour.record import Row
+
+    row = Row("theorems", "a", "b", "SUPPORTED", limits=4, decided_at=5.909, grade="proved")
+    assert found_words(row) == "4 limits, proved from t = 5.91 on"
+    exact = dataclasses.replace(row, limits=1, grade="exact")
+    assert found_words(exact) == "1 limit, certified from t = 5.91 on"

@@ -151,8 +151,8 @@ def found_words(row: Any) -> str:
     """Return the answer of a row in a few words."""
     if row.limits not in ("", "undecided"):
         return (
-            f"{row.limits} limit{'s' if row.limits != 1 else ''}, certified from t ="
-            f" {row.decided_at:.3g} on"
+            f"{row.limits} limit{'s' if row.limits != 1 else ''},"
+            f" {'proved' if row.grade == 'proved' else 'certified'} from t = {row.decided_at:.3g} on"
         )
     return (
         f"theory: {row.predicts}; model: {row.found}"
