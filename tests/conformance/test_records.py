@@ -84,7 +84,7 @@ def step() -> Any:
 
 
 def head_end() -> Any:
-    return HeadEnd("group", 1, None, False, True, (5,), "", "", 0.1)
+    return HeadEnd("group", 1, (1.0, 0.0), None, False, True, (5,), "", "", 0.1)
 
 
 RECORDS: dict[str, tuple[Any, set[str]]] = {
