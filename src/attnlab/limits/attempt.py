@@ -17,7 +17,7 @@ from attnlab.limits.double import DoubleFlow
 from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.layers import follow_layers
-from attnlab.limits.problem import Problem
+from attnlab.limits.problem import Problem, vary
 from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Settings
 from attnlab.limits.watched import Watched
 from attnlab.types import Status
@@ -73,6 +73,8 @@ def attempt(
     times: np.ndarray,
 ) -> Attempt:
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
+    if settings.push != 0.0 and settings.digits is None:  # with more digits V is taken exactly
+        problem = vary(problem, math.copysign(1.0, settings.push))
     out = Attempt(problem)
     try:
         flow = make_flow(problem, x0, settings, allowance)

@@ -20,9 +20,9 @@ from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.frozen import Frozen
 from attnlab.limits.problem import Problem
 from attnlab.limits.ranks import Ranks, make_ranks
+from attnlab.limits.settings import LEAST_MARGIN as LEAST_MARGIN
 from attnlab.limits.settings import MANY
 
-LEAST_MARGIN = 50.0
 ROUNDING = 4e-15
 """Of a term formed from three doubles, and of the sum of the terms."""
 
@@ -31,6 +31,7 @@ ROUNDING = 4e-15
 class Certificate:
     """The thresholds of one problem."""
 
+    problem: Problem  # replicas are varied; the gaps are those of the problem itself
     ranks: Ranks
     mu: float
     margin: float  # without what is added for the size of the tokens
@@ -49,7 +50,7 @@ class Certificate:
 
     def doubt(self, frozen: Frozen, allowance: Allowance, first: int = 0) -> tuple[int, int]:
         """The first (row, column) that is not shown to stay as it is; (-1, -1): certified."""
-        problem, ranks = frozen.problem, self.ranks
+        problem, ranks = self.problem, self.ranks
         # what leaks: 2 |rate| |x| n e^{-G} / (G mu - fastest), with G >= 4 fastest / mu below 2
         # e^{-50}
         leak = np.ldexp(
@@ -136,5 +137,10 @@ def make_certificate(problem: Problem, least_margin: float = LEAST_MARGIN) -> Ce
     margin = max(least_margin, 4.0 * problem.clock / mu)
     is_causal = problem.dynamics.mask.is_causal
     return Certificate(
-        make_ranks(problem, mu), mu, margin, is_causal, kernels(problem.is_complex).find_doubt
+        problem,
+        make_ranks(problem, mu),
+        mu,
+        margin,
+        is_causal,
+        kernels(problem.is_complex).find_doubt,
     )

@@ -161,13 +161,31 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
         and coordinates.turn is not None
     )
     condition = float(np.linalg.cond(coordinates.basis))
-    growth, turn = _cleaned(coordinates, dynamics.weights, condition), coordinates.turn
-    has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
+    growth = _cleaned(coordinates, dynamics.weights, condition)
     M, M_error = _scores(dynamics, coordinates.basis)
+    has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
+    coordinates = coordinates._replace(growth=growth)
+    return _build(dynamics, coordinates, M, M_error, same_as, condition, has_cleaned_rate)
+
+
+def _build(
+    dynamics: Dynamics,
+    coordinates: Coordinates,
+    M: np.ndarray,
+    M_error: np.ndarray,
+    same_as: np.ndarray,
+    condition: float,
+    has_cleaned_rate: bool,
+) -> Problem:
+    """The Problem with the growth rates of `coordinates` and the scores M in its real coordinates,
+    or Refused.
+    """
+    growth, turn = coordinates.growth, coordinates.turn
+    assert growth is not None and turn is not None
     # the integrator runs with exactly these numbers; scores <y_i, M y_j>
     weights = Weights(Q=np.eye(len(M)), K=M, V=block_matrix(growth, turn))
     moved = dataclasses.replace(dynamics, weights=weights, beta=1.0)
-    coordinates = coordinates._replace(dynamics=moved, growth=growth)
+    coordinates = coordinates._replace(dynamics=moved)
     rates: np.ndarray = growth + 0j
     from_real = None
     for row in np.flatnonzero(turn):
@@ -210,6 +228,49 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
     )
 
 
+def vary(problem: Problem, sign: float) -> Problem:
+    """The Problem with rates and scores moved by what computing them may have been off by, to one
+    side or the other.
+
+    Rates that are taken as equal move alike, and a rate of 0 stays 0: for multiplicities no
+    perturbed problem stands. Where V is diagonal nothing was computed, and nothing moves.
+    """
+    if problem.is_exact:
+        return problem
+    coordinates, dynamics = problem.coordinates, problem.dynamics
+    assert coordinates.growth is not None and coordinates.turn is not None
+    assert coordinates.basis is not None
+    draw = np.random.default_rng(24)
+    off = sign * rate_error(dynamics.weights, problem.condition)
+
+    def moved(values: np.ndarray) -> np.ndarray:
+        order = np.argsort(values)
+        number = np.empty(len(values), np.int64)
+        number[order] = np.concatenate([[0], np.cumsum(np.diff(values[order]) > problem.same_rate)])
+        sides = draw.choice([-1.0, 1.0], len(values))[number]
+        return np.where(values == 0.0, 0.0, values + off * sides)
+
+    M, M_error = _scores(dynamics, coordinates.basis)
+    M = M + sign * draw.choice([-1.0, 1.0], M.shape) * M_error
+    other = _build(
+        dynamics,
+        coordinates._replace(growth=moved(coordinates.growth), turn=moved(coordinates.turn)),
+        M,
+        M_error,
+        problem.same_as,
+        problem.condition,
+        problem.has_cleaned_rate,
+    )
+    # a layer with 1 + dt lambda near -1 neither grows nor shrinks: then rounding decides, and this
+    # is another question
+    return other if np.array_equal(other.is_unstable, problem.is_unstable) else problem
+
+
+def rate_error(weights: Weights, condition: float) -> float:
+    """How far a computed eigenvalue of V may be off: 8 eps |V| condition."""
+    return 8.0 * EPSILON * condition * float(np.linalg.norm(weights.full_V[0], 2))
+
+
 def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
     """For each token the first one that is equal to it at all times, (n,). Equal tokens see the
     same, unless masked.
@@ -230,13 +291,14 @@ def check_form(dynamics: Dynamics) -> None:
     """Refuse what no limit in R^d is computed for, whatever the heads."""
     if not dynamics.kernel.is_softmax:
         raise Refused(
-            f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".'
+            f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}". Take softmax,'
+            " with a large beta for leaders like those of hardmax, or `simulate`."
         )
     check_axes(dynamics)
     if not dynamics.feedforward.is_none:
         raise Refused(
             "With a feed-forward part the flow is not linear once leaders are fixed: no closed"
-            " form, no certificate."
+            " form, no certificate. `simulate` needs none."
         )
 
 
@@ -316,8 +378,7 @@ def _cleaned(coordinates: Coordinates, weights: Weights, condition: float) -> np
     growth = coordinates.growth
     if np.array_equal(coordinates.basis, np.eye(len(growth))):
         return growth
-    size = float(np.linalg.norm(weights.full_V[0], 2))
-    return np.where(np.abs(growth) <= 8.0 * EPSILON * size * condition, 0.0, growth)
+    return np.where(np.abs(growth) <= rate_error(weights, condition), 0.0, growth)
 
 
 def _complex_coordinates(turn: np.ndarray) -> np.ndarray:

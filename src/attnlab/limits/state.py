@@ -65,6 +65,7 @@ def frozen_state(problem: Problem, attempts: Sequence[Attempt], begin: float, di
         "tolerance": np.array([one.tolerance for one in attempts]),
     }
     flows = [one.frozen for one in attempts]
+    values["rates_moved"] = np.stack([one.problem.rates - problem.rates for one in attempts])
     values["t"] = np.array([flow.t for flow in flows if flow is not None])
     values["shift"] = np.array([flow.shift for flow in flows if flow is not None])
     for name in FROZEN_ARRAYS:

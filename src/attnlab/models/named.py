@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.catalog import catalog
-from attnlab.models.catalog.sources import HUB, load
+from attnlab.models.catalog.hub import HUB
+from attnlab.models.catalog.sources import load
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.models.checkpoints.slices import check_index
@@ -101,7 +102,7 @@ def text_tokens(
             model, ids=_piece(model, text, ids, special, whole_number("n", n, least=2), piece, rng)
         )
     )
-    return entering(model, number, tokens.ids, fold_norm)
+    return entering(model, number, tokens.given, fold_norm)
 
 
 def _piece(

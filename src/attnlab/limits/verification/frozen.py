@@ -19,7 +19,12 @@ from attnlab.limits.replicas import REPLICA_ERROR, SAME_POINTS
 from attnlab.limits.state import FROZEN_ARRAYS
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.compiled import find_doubt
-from attnlab.limits.verification.equation import Equation, read_equation, read_number
+from attnlab.limits.verification.equation import (
+    EPSILON,
+    Equation,
+    read_equation,
+    read_number,
+)
 from attnlab.limits.verification.follows import (
     Expected,
     check_events,
@@ -134,6 +139,26 @@ class Frozen:
         return [
             Tokens(**arrays[i], t=float(t[i]), shift=int(shift[i]), copies=copies) for i in range(3)
         ]
+
+    @cached_property
+    def moved(self) -> np.ndarray:
+        """What the rates of each attempt were moved by, (3, d): replicas vary V, too."""
+        rates = self.equation.rates
+        if "rates_moved" not in self.values:  # files of earlier versions: V was not varied
+            return np.zeros((3, len(rates)))
+        array = self.values["rates_moved"]
+        require(
+            array.shape == (3, len(rates)) and np.isfinite(array).all() and not array[0].any(),
+            "rates_moved of the state must be numbers for two replicas.",
+        )
+        dt = self.limit.dynamics.dt
+        off = 8.0 * EPSILON * self.equation.condition * float(np.linalg.norm(self.equation.V, 2))
+        most = off if dt is None else off * np.exp(-rates.real * dt)
+        require(
+            np.abs(array) <= 0.0 if self.equation.is_exact else np.abs(array) <= 3.0 * most,
+            "The rates of a replica are moved by more than rounding.",
+        )
+        return array
 
     # ----------------------------------------------------------------------------------------------
     # the steps
@@ -372,7 +397,13 @@ class Frozen:
     def expected(self) -> Expected:
         """What the Limit must say, by the states."""
         tokens, number = np.unique(self.same_as, return_inverse=True)
-        points, errors = zip(*(self._points(one) for one in self.attempts), strict=True)
+        points, errors = zip(
+            *(
+                self._points(one, moved)
+                for one, moved in zip(self.attempts, self.moved, strict=True)
+            ),
+            strict=True,
+        )
         apart = max(float(np.abs(points[0] - other).max(initial=0.0)) for other in points[1:])
         one = self.attempts[0]
         first = tokens[labels_of(one.root)][number]
@@ -395,11 +426,11 @@ class Frozen:
             size=max(float(np.abs(points[0]).max(initial=0.0)), 1e-300),
         )
 
-    def _points(self, one: Tokens) -> tuple[np.ndarray, np.ndarray]:
-        """(points, errors) (n, k) of an attempt: where its leaders are in z, along the growing
-        directions.
+    def _points(self, one: Tokens, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(points, errors) (n, k) of an attempt, whose rates are moved: where its leaders are in z,
+        along the growing directions.
         """
-        rates, scale, grows = self.equation.rates, 2.0**one.shift, self.equation.is_growing
+        rates, scale, grows = self.equation.rates + moved, 2.0**one.shift, self.equation.is_growing
         c = scale * one.grown * np.exp(-rates * one.t)
         error = scale * one.grown_error * np.exp(-rates.real * one.t)
         points, error = (

@@ -54,13 +54,13 @@ def measure_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) 
     """Return the mean |x|^2 (layers,) of the tokens that each layer's attention reads, over all
     tokens of all texts.
 
-    texts: each a text, or ids (n,). The tokens that the model adds itself count: heads read them
-    too.
+    texts: each a text, ids (n,), or x (n, d) for a model without an embedding. The tokens that the
+    model adds itself count: heads read them too.
     """
     found = []
     for text in texts:
         tokens = read_tokens(model, text) if isinstance(text, str) else read_tokens(model, ids=text)
-        states = model.hidden_states(tokens.ids)[: model.config.layers]
+        states = model.hidden_states(tokens.given)[: model.config.layers]
         found.append(
             [
                 np.square(read_by(model, number, x, fold_norm)).sum(axis=-1)
@@ -81,11 +81,11 @@ def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) ->
     return apply_norm(replace(norm, gain=np.ones(x.shape[-1]), bias=None) if fold_norm else norm, x)
 
 
-def entering(model: Model, number: int, ids: np.ndarray, fold_norm: bool = True) -> np.ndarray:
-    """Return the tokens (n, d) that the attention of a layer reads for the ids (n,), as in
-    `read_by`.
+def entering(model: Model, number: int, given: np.ndarray, fold_norm: bool = True) -> np.ndarray:
+    """Return the tokens (n, d) that the attention of a layer reads, as in `read_by`, for ids (n,),
+    or for x (n, d) if the model has no embedding.
     """
-    return read_by(model, number, model.hidden_states(ids)[number], fold_norm)
+    return read_by(model, number, model.hidden_states(given)[number], fold_norm)
 
 
 def _square(norm: Norm) -> float:
@@ -99,12 +99,12 @@ def _sum_square(layer: Layer) -> float:
     return float("nan") if norm is None else _square(norm)
 
 
-def _embedded_square(embedding: Embedding) -> float:
+def _embedded_square(embedding: Embedding | None) -> float:
     """Return the same after the norm of the embedding, and after its projection if it is narrower
     than the stream.
     """
-    norm = embedding.norm
-    if norm is None:
+    norm = None if embedding is None else embedding.norm
+    if embedding is None or norm is None:
         return float("nan")
     if embedding.projection is None:
         return _square(norm)

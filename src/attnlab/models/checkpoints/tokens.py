@@ -7,21 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
-from attnlab.models.checkpoints.model import Model, check_ids
+from attnlab.displayed import VERBS, Displayed, short_repr
+from attnlab.models.checkpoints.model import Model, check_ids, check_stream
 
 UNKNOWN = ("[UNK]", "<unk>")
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Displayed):
-    """ids (n,), their words, and whether the model added them. text is "" if ids were given."""
+    """ids (n,), their words, and whether the model added them. text is "" if ids were given.
+
+    A model without an embedding reads x (n, d). Its ids are the places of the tokens.
+    """
 
     ids: np.ndarray
     words: tuple[str, ...]
     is_special: np.ndarray
     text: str = ""
+    x: np.ndarray | None = None
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.sentence(model, text) returns what the model does to these tokens. Give that.",
+    )
+
+    @property
+    def given(self) -> np.ndarray:
+        """What the model reads: ids (n,), or x (n, d)."""
+        return self.ids if self.x is None else self.x
 
     @property
     def unknown(self) -> int:
@@ -33,10 +46,17 @@ def read_tokens(
     model: Model, text: str | None = None, ids: Any = None, special: bool = True
 ) -> Tokens:
     """Return the Tokens of a text, or of given ids: at least two, and not more than the model has
-    places for.
+    places for. A model without an embedding reads x (n, d) in the place of ids.
     """
     if (text is None) == (ids is None):
         raise ValueError("Give a text or ids, one of the two.")
+    if ids is not None and model.parts.embedding is None:
+        x = check_stream(ids, model.config)
+        if x.ndim != 2:
+            raise ValueError(f"A sentence is one array x (n, d), got shape {x.shape}.")
+        ids = np.arange(len(x))
+        names = tuple(f"#{place}" for place in ids.tolist())
+        return _enough(Tokens(ids, names, np.zeros(len(x), dtype=bool), x=x), model)
     if ids is not None:
         numbers = check_ids(ids, model.config)
         if numbers.ndim != 1:
@@ -59,16 +79,22 @@ def read_tokens(
             " one."
         )
     numbers, words_found = model.tokens(text, special)
-    added = len(numbers) - len(inner)
+    is_special = mark_special(numbers, inner)
+    check_ids(numbers, model.config)
+    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+
+
+def mark_special(ids: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """Return which of the ids (n,) the model added to those of the text itself."""
+    added = len(ids) - len(inner)
     places = [
-        place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()
+        place for place in range(added + 1) if (ids[place : place + len(inner)] == inner).all()
     ]
     usual = (added + 1) // 2  # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
     first = usual if usual in places else places[0] if places else 0
-    is_special = np.ones(len(numbers), dtype=bool)
+    is_special = np.ones(len(ids), dtype=bool)
     is_special[first : first + len(inner)] = False
-    check_ids(numbers, model.config)
-    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+    return is_special
 
 
 def _enough(tokens: Tokens, model: Model) -> Tokens:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model
@@ -63,16 +63,30 @@ all.
 
 @dataclass(frozen=True, eq=False)
 class Reading(Displayed):
-    """One input of the model: a text, or ids if it has no tokenizer."""
+    """One input of the model: a text, ids if it has no tokenizer, or x (n, d) if it has no
+    embedding.
+    """
 
     text: str | None = None
     ids: tuple[int, ...] | None = None
+    x: np.ndarray | None = None
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.sentence(model, **reading.given) returns what the model does to it. Give that.",
+    )
 
     @property
     def given(self) -> dict[str, Any]:
         """The arguments for `sentence`, `flow` and `iterate`."""
+        if self.x is not None:
+            return {"ids": self.x}
         return {"ids": list(self.ids)} if self.ids is not None else {"text": self.text}
+
+    @property
+    def tokens(self) -> Any:
+        """A text, ids or x, as `spectra` takes them."""
+        return self.x if self.x is not None else self.text or self.ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +98,7 @@ class ShownFlow(Displayed):
     head: int | None
     why: str
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "Give its field `flow`, which is a Flow.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +115,22 @@ class Dossier(Displayed):
     tied_null: tuple[xarray.Dataset, ...]
     about_texts: str
     rng: int = 0
+
+    instead = {
+        "plot": (
+            "The command `attnlab dossier` writes it as a page. Plot one of its parts, such as"
+            " dossier.spectra or dossier.sentences[0]."
+        ),
+        "movie": "Film one of its parts: dossier.flows[0].flow or dossier.sentences[0].",
+        "save": (
+            "It holds a whole model. Save its parts, such as dossier.spectra or"
+            " dossier.flows[0].flow."
+        ),
+        "to_xarray": (
+            "It has no common axes. Give one of its parts, such as dossier.spectra or"
+            " dossier.flows[0].flow."
+        ),
+    }
 
     def __repr__(self) -> str:
         parts = (
@@ -140,7 +171,7 @@ def dossier(
         frame = spectra(
             model,
             rng=rng,
-            texts=[reading.text or reading.ids for reading in readings],
+            texts=[reading.tokens for reading in readings],
             progress=progress.part(0.0, 0.1, "spectra"),
         )
         with one_blas_thread():
@@ -195,6 +226,17 @@ def choose_texts(
     """Return (the inputs, a description of their source). Refuse given texts that the model cannot
     read.
     """
+    if model.parts.embedding is None:
+        if len(texts):
+            raise ValueError(
+                f"{model.name} has no embedding of tokens, so it cannot read a text. Leave texts"
+                " out."
+            )
+        size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
+        tokens = np.random.default_rng(rng).standard_normal((*size, model.config.d))
+        return [Reading(x=x) for x in tokens], (
+            f"random normal tokens (seed {rng}), because this model has no embedding"
+        )
     if texts:
         for text in texts:
             read_tokens(model, text)
@@ -314,6 +356,7 @@ class Finding(Displayed):
     )
     because: str
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is text. Print it, or write it to a file.")
 
 
 def findings(found: Dossier) -> list[Finding]:

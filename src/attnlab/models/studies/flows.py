@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnlab.analysis.attention import effective_rank, received
+from attnlab.analysis.principal_axes import principal
 from attnlab.checks import positive
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
 from attnlab.models.checkpoints.head_names import name_heads
-from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.model import Model, check_stream
 from attnlab.models.checkpoints.token_norms import entering
 from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.flow_end import FlowEnd, read_end, times_to_show
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
 from attnlab.models.studies.sentences import COSINE, measure_tokens
 from attnlab.models.studies.spectra_table import MeasuredHead, measure_heads
@@ -150,6 +152,11 @@ class Flow(Displayed):
         """The clusters at the end, the largest first."""
         return _final_clusters(self.run, self.data["label"].values[-1].astype(int))
 
+    @cached_property
+    def end(self) -> FlowEnd | None:
+        """What the limit certifies about groups, leaders and the horizon; None where nothing is."""
+        return None if self.limit is None else read_end(self.limit)
+
 
 @dataclass(frozen=True)
 class Cluster(Displayed):
@@ -166,6 +173,7 @@ class Cluster(Displayed):
     nearest: int
     cosine: float
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
 
 
 def flow(
@@ -179,6 +187,7 @@ def flow(
     start: str | None = None,
     n: int | None = None,
     rng: int = 0,
+    x0: Any = None,
     t_end: float = 5.0,
     saves: int = 51,
     stepper: str | None = None,
@@ -204,10 +213,13 @@ def flow(
         The layer and the head, counted from 0. The default is all heads of layer 0.
     text, ids, special : optional
         Start from the stream that enters the layer when the model reads this text or these ids,
-        with or without special tokens.
+        with or without special tokens. A model without an embedding reads x (n, d) in the place of
+        ids.
     start, n, rng : str, int, int, optional
         Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of
         gain 1), "normal" or "cube" ([-5, 5]^d), and their seed.
+    x0 : array (n, d), optional
+        Otherwise: these tokens, as attention reads them: after a norm, without its gain.
     t_end, saves : float, int, optional
         The end of the run, and the number of saved times.
     stepper, dt, rtol, max_steps : optional
@@ -241,7 +253,7 @@ def flow(
     weights = model.weights(layer, head)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
-    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng)
+    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng, x0)
     with track(progress, "simulating") as progress:
         runs = solve_flow(
             weights,
@@ -367,35 +379,6 @@ def _moduli(P: np.ndarray) -> np.ndarray:
     return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
 
 
-def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the
-    principal axes of all times.
-
-    It uses the smaller of the two products of the centred points with themselves, because an SVD
-    would compute all axes. The coordinate of largest modulus is positive. Axes without variance are
-    0.
-    """
-    from scipy.linalg import eigh
-
-    flat = x.reshape(-1, x.shape[-1])
-    centred = flat - flat.mean(axis=0)
-    is_tall = centred.shape[0] >= centred.shape[1]
-    gram = centred.T @ centred if is_tall else centred @ centred.T
-    total, size = float(np.trace(gram)), len(gram)
-    coordinates, shares = np.zeros((len(flat), count)), np.zeros(count)
-    found = min(count, size)
-    if total > 0:
-        values, vectors = eigh(gram, subset_by_index=[size - found, size - 1])
-        values, vectors = values[::-1], vectors[:, ::-1]
-        kept = np.flatnonzero(values > 1e-13 * total)
-        along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
-        along = along * np.where(
-            along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0
-        )
-        coordinates[:, kept], shares[kept] = along, values[kept] / total
-    return coordinates.reshape(*x.shape[:-1], count), shares
-
-
 def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
     first, last = (
         run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1)
@@ -426,29 +409,42 @@ def _start(
     start: str | None,
     n: int | None,
     rng: int,
+    x0: Any,
 ) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
     """Return the first tokens (n, d), their words, a description of their source, and the table
     [start] of a Spec.
     """
     d = model.config.d
-    if text is not None or ids is not None:
-        if start is not None or n is not None:
+    given = (text is not None, ids is not None, start is not None or n is not None, x0 is not None)
+    if sum(given) > 1 and not (given[0] and given[1]):
+        raise ValueError(
+            "A flow starts from a text, from ids, from x0, or from random tokens (start and n). Give"
+            " one of them."
+        )
+    if x0 is not None:
+        tokens = check_stream(x0, model.config).astype(float)
+        if tokens.ndim != 2 or len(tokens) < 2:
             raise ValueError(
-                "A flow starts from a text, from ids, or from random tokens (start and n). Give one"
-                " of them."
+                f"x0 must be the tokens of one start, two or more: (n, {d}). Got shape"
+                f" {tokens.shape}."
             )
-        tokens = read_tokens(model, text, ids, special)
-        x0 = entering(
-            model, layer, tokens.ids
-        )  # the gain of a norm before attention is in Q, K and V
+        words = tuple(f"#{place}" for place in range(len(tokens)))
+        return tokens, words, f"{len(tokens)} given tokens", {"law": "given", "x": tokens}
+    if text is not None or ids is not None:
+        read = read_tokens(model, text, ids, special)
+        # the gain of a norm before attention is in Q, K and V
+        first = entering(model, layer, read.given)
         law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
         # a Spec finds the model with its own tokenizer, which may cut the text otherwise
         has_ids = text is None or model.given_tokenizer is not None
-        law |= {"ids": tokens.ids} if has_ids else {"text": text, "special": bool(special)}
-        about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
+        law |= {"ids": read.ids} if has_ids else {"text": text, "special": bool(special)}
+        if read.x is not None:
+            law = {"law": "given", "x": first}
+        what = "ids" if read.x is None else "vectors"
+        about = f"'{read.text}'" if read.text else f"{len(read.ids)} {what}"
         return (
-            x0,
-            tokens.words,
+            first,
+            read.words,
             f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}",
             law,
         )
@@ -521,11 +517,15 @@ def _ends(
     """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at
     the limit.
     """
+    is_single = run.dynamics.weights.heads == 1
     evidence = Evidence(
-        run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work)
+        run,
+        positive("budget", budget),
+        WORK / 3.0 if work is None else positive("work", work),
+        times=times_to_show(run.dynamics.weights) if is_limit and is_single else (),
     )
     found, why = None, "not asked for"
-    if is_limit and run.dynamics.weights.heads > 1:
+    if is_limit and not is_single:
         why = (
             "With several heads a limit is certified only if V_h = v_h I in every head, which"
             " trained heads do not satisfy. Choose one head."
