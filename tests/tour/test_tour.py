@@ -197,16 +197,20 @@ def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
     rows = {row.name: row for row in make_tour("t", only=["trained_head", "sentence"])}
     assert list(rows) == [
         "trained_head",
+        "trained_head_rotates",
         *(f"sentence_{name}" for name in ("gathering", "groups", "place", "leaders")),
     ]
-    assert rows["trained_head"].verdict in Outcome.__members__ and rows["trained_head"].n == 5
+    assert rows["trained_head"].verdict in ("CERTIFIED", *Outcome.__members__)
+    assert rows["trained_head"].n == rows["trained_head_rotates"].n == 5
+    assert rows["trained_head_rotates"].verdict == "CERTIFIED"
+    assert "up to lambda_1 t =" in rows["trained_head_rotates"].found
     assert all(
         row.verdict in ("right", "not so", "no evidence")
         for name, row in rows.items()
-        if name != "trained_head"
+        if not name.startswith("trained_head")
     )
     text = check_page(workplace / "t")
-    assert "The honest answer." in text and "untrained weights" in text and text.count("<img") == 2
+    assert "The honest answer." in text and "untrained weights" in text and text.count("<img") == 3
 
 
 @pytest.mark.parametrize(

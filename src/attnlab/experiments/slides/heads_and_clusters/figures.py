@@ -246,8 +246,8 @@ def _places(data: Data) -> Any:
         + ": with one head a cluster sits near a first token; with sixteen it is a mixture like"
         " others",
         as_shown(
-            "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token"
-            " itself. ",
+            "Each mark is a limit of an embedded paragraph (own V, and more than 30 tokens under"
+            f" several heads: a cluster at τ = {END:g}); dashed: a first token itself. ",
             model,
         )
         + "Bars: the same cosine for random convex combinations of the tokens, from the median to"
