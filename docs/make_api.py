@@ -91,6 +91,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models.Model": "",
         "models.spectra": "",
         "models.sentence": "",
+        "models.survey": "",
+        "models.intervals": "",
         "models.iterate": "",
         "models.flow": "",
         "models.findings": "",

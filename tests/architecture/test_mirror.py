@@ -61,6 +61,7 @@ THROUGH = {
     "cli/test_explore.py": "cli.explore",
     "cli/test_models.py": "cli.fetch cli.models",
     "cli/test_sentence.py": "cli.sentence cli.token_ids",
+    "cli/test_survey.py": "cli.survey",
     "cli/test_sweep.py": "cli.sweep sweep.check",
     "conformance/test_axes_bad_members.py": "dynamics.culprit engine.given",
     "conformance/test_axes_pairs.py": "engine.reference",
@@ -73,6 +74,7 @@ THROUGH = {
         " engine.options"
     ),
     "explorer/test_entry.py": "explorer.members explorer.packing",
+    "limits/closed/test_entry.py": "limits.closed.answer",
     "limits/test_adversarial.py": "limits.quotient limits.arithmetic limits.ranks",
     "limits/test_entry.py": (
         "limits.answer limits.layers limits.reasons limits.report limits.sphere "

@@ -141,6 +141,8 @@ RESULTS: dict[str, tuple[Any, set[str]]] = {
     "several texts": (lambda: bert().run(TEXTS, keep=["x", "attention"]), STORED),
     "several hidden states": (lambda: bert().hidden_states(TEXTS), STORED),
     "several tokens": (lambda: reader().tokens(["a cat", "sat"]), STORED),
+    "survey": (lambda: al.models.survey(bert(), TEXTS), DRAWN | STORED),
+    "intervals": (lambda: al.models.intervals(example("survey")), STORED),
     "weights of a head": (lambda: bert().weights(0, 1), set()),
     "findings": (lambda: al.models.findings(flow()), set()),
     "hidden states": (lambda: bert().hidden_states(IDS), set()),
@@ -163,6 +165,8 @@ RETURNED = {
     "sentence": "sentence",
     "iterate": "iterate",
     "findings": "findings",
+    "survey": "survey",
+    "intervals": "intervals",
 }
 """{function of al.models: the example above that it returns}."""
 

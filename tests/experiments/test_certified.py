@@ -17,8 +17,8 @@ from attnlab.experiments.common.certified import (
     facts_of,
     final_attention,
 )
-from attnlab.experiments.common.merging import CLOCK, last_merging
 from attnlab.experiments.datasets import table
+from attnlab.experiments.slides.heads_and_clusters.flows import CLOCK, last_merging
 from attnlab.types import Weights
 
 TRIANGLE = np.array([[4.0, 0.0], [-2.0, 3.0], [-2.0, -3.0]])

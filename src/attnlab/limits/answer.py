@@ -15,9 +15,15 @@ from attnlab.engine.contacts import kernels
 from attnlab.engine.doubts import cell_kernels
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
+from attnlab.limits.closed.answer import closed_limit
+from attnlab.limits.closed.problem import (
+    is_one_head_with_blocks,
+    make_block_problem,
+    make_own_problem,
+)
 from attnlab.limits.gathering import as_groups, first_part
 from attnlab.limits.heads.answer import heads_limit
-from attnlab.limits.heads.problem import has_different_scores
+from attnlab.limits.heads.problem import has_different_scores, is_plain
 from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
@@ -81,7 +87,13 @@ def make_limit(
         if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
         if has_different_scores(dynamics.weights):
-            return heads_limit(dynamics, x0, begin, times, allowance, common)
+            if is_plain(dynamics):
+                return heads_limit(dynamics, x0, begin, times, allowance, common)
+            own = make_own_problem(dynamics, x0)
+            return closed_limit(own, x0, begin, times, allowance, common)
+        if is_one_head_with_blocks(dynamics):
+            blocks = make_block_problem(dynamics, x0)
+            return closed_limit(blocks, x0, begin, times, allowance, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
         groups, why = as_groups(dynamics, x0, begin, times, allowance, common)

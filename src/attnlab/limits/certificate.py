@@ -20,9 +20,9 @@ from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.frozen import Frozen
 from attnlab.limits.problem import Problem
 from attnlab.limits.ranks import Ranks, make_ranks
+from attnlab.limits.settings import LEAST_MARGIN as LEAST_MARGIN
 from attnlab.limits.settings import MANY
 
-LEAST_MARGIN = 50.0
 ROUNDING = 4e-15
 """Of a term formed from three doubles, and of the sum of the terms."""
 

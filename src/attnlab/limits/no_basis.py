@@ -22,8 +22,12 @@ to less.
 SINGULAR = 1e12
 """A matrix of larger condition is singular to within rounding."""
 
-NO_CERTIFICATE = "Its exponentials carry polynomial factors, for which there is no certificate. "
-PERTURB = "A small perturbation of V makes it diagonalizable."
+NO_CERTIFICATE = (
+    "Rounding hides its structure in this basis. Limits are certified where it is exact: give tokens"
+    " and weights in a basis in which V = D + N, D diagonal, N strictly triangular, N_ab = 0 where"
+    " D_aa and D_bb differ. "
+)
+PERTURB = "Or perturb V a little, which makes it diagonalizable."
 OTHERWISE = (
     f"Eigen-coordinates are used up to condition {EIGENBASIS_LIMIT:g}. `simulate` needs none."
 )

@@ -291,13 +291,14 @@ def check_form(dynamics: Dynamics) -> None:
     """Refuse what no limit in R^d is computed for, whatever the heads."""
     if not dynamics.kernel.is_softmax:
         raise Refused(
-            f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".'
+            f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}". Take softmax,'
+            " with a large beta for leaders like those of hardmax, or `simulate`."
         )
     check_axes(dynamics)
     if not dynamics.feedforward.is_none:
         raise Refused(
             "With a feed-forward part the flow is not linear once leaders are fixed: no closed"
-            " form, no certificate."
+            " form, no certificate. `simulate` needs none."
         )
 
 

@@ -46,6 +46,13 @@ class Obstacle(Worded):
             " left the range of the arithmetic"
         ),
     )
+    NO_LIMIT = (
+        "no limit",
+        (
+            "with these leaders some rescaled token has no limit: a token leads itself in heads whose"
+            " V_h together grow faster than the sum of all V_h, of which some is negative"
+        ),
+    )
     HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
     GROWTH = (
         "growth",

@@ -10,6 +10,9 @@ CHECKS = 4.0
 BOOLEAN_GAP = 40.0
 """A row whose leader is ahead by this listens to nobody else: e^-40."""
 
+LEAST_MARGIN = 50.0
+"""G of a certificate is at least this and more with the size of the tokens: what leaks is below e^-50."""
+
 MANY = 256
 """From this many different tokens on, cells of them are looked at before single ones (cells.py)."""
 

@@ -8,7 +8,8 @@ theory.
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
     al.models.heads(Q=, K=, V=, O=)             a model from the matrices of heads alone
     al.models.spectra(m)                        a table with one row per head
-    al.models.findings(al.models.spectra(m))    the findings in sentences; also for sentence, iterate and flow
+    al.models.survey(m, texts)                  every head on many texts; al.models.intervals makes it a table
+    al.models.findings(al.models.spectra(m))    the findings in sentences; also for the other results
 
 `checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/`
 measures it, and `named.py` finds the models that Specs name. A family of checkpoints is one file in
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from attnlab.models.studies.flows import flow as flow
     from attnlab.models.studies.sentences import sentence as sentence
     from attnlab.models.studies.spectra_table import spectra as spectra
+    from attnlab.models.studies.surveys import intervals as intervals
+    from attnlab.models.studies.surveys import survey as survey
     from attnlab.models.studies.tied import iterate as iterate
 
 _HOME = {
@@ -52,6 +55,8 @@ _LAZY = {
     "Flow": "attnlab.models.studies.flows",
     "iterate": "attnlab.models.studies.tied",
     "findings": "attnlab.models.studies.findings",
+    "survey": "attnlab.models.studies.surveys",
+    "intervals": "attnlab.models.studies.surveys",
 }
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "heads", "load", *_LAZY]

@@ -29,6 +29,7 @@ from attnlab.render.result_movies import (
 from attnlab.render.sentence_figure import draw_iteration, draw_sentence
 from attnlab.render.sentence_planes import draw_words
 from attnlab.render.spectra_figure import draw_verdict_map
+from attnlab.render.survey_figure import draw_survey
 
 Draw = Callable[[Any, Paper], Figure]
 
@@ -85,6 +86,11 @@ def _is_dataset(kind: str) -> Callable[[Any], bool]:
     return lambda thing: hasattr(thing, "data_vars") and thing.attrs.get("kind") == kind
 
 
+def _is_intervals(thing: Any) -> bool:
+    """Whether it is the table of a survey."""
+    return {"number", "layer", "head", "mean"} <= set(getattr(thing, "columns", ()))
+
+
 def _is_spectra(thing: Any) -> bool:
     """Whether it is a table with one row per head."""
     return {"layer", "head", "verdict"} <= set(getattr(thing, "columns", ()))
@@ -120,6 +126,19 @@ PICTURES = (
         stage=stage_iteration,
         steps=lambda data: data.sizes["step"],
         positions=early_positions,
+    ),
+    Picture(
+        title="a survey",
+        is_one=_is_dataset("survey"),
+        kinds={"sinks": draw_survey},
+        no_movie="A survey has no time axis. Film a sentence: al.models.sentence(model, text).",
+    ),
+    Picture(
+        title="the table of a survey",
+        is_one=_is_intervals,
+        kinds={},
+        no_figure="plot(data) draws the survey that the table is made of.",
+        no_movie="A table has no time axis. Film a sentence: al.models.sentence(model, text).",
     ),
     Picture(
         title="a table of heads",

@@ -14,7 +14,7 @@ import pytest
 import attnlab as al
 from attnlab.limits.state import State
 from command_line import attnlab
-from head_systems import HeadSystem, draw_heads, rescaled_by_loops
+from head_systems import HeadSystem, draw_heads, rescaled_by_loops, velocity
 from stored import difference
 
 
@@ -115,21 +115,20 @@ def test_an_exactly_symmetric_start_is_not_decided_by_rounding():
     ("change", "options", "words"),
     [
         (
-            {"V": np.stack([np.eye(2), np.diag([1.0, 0.5])])},
+            {"V": np.stack([np.eye(2), [[1.0, 0.1], [0.1, 0.5]]])},
             {},
-            ("with their own V_h", "Head 1 has a V that is not a multiple of I"),
+            ("with their own V_h", "Head 1 has a V that is not diagonal"),
         ),
         (
             {"V": np.stack([np.eye(2), -0.2 * np.eye(2)])},
-            {},
-            ("with a negative V_h", "Head 1 has V = -0.2 I"),
+            {"dt": 0.1},
+            ("in residual layers", "v_h > 0", "without dt"),
         ),
-        ({}, {"mask": "causal"}, ("under the causal mask",)),
-        ({}, {"dt": 0.1}, ("in residual layers",)),
+        ({}, {"dt": 0.1, "mask": "causal"}, ("in residual layers", "no mask", "without dt")),
         ({}, {"feedforward": {"sigma": "relu"}}, ("feed-forward",)),
         ({}, {"kernel": "hardmax"}, ("softmax",)),
     ],
-    ids=["own V", "negative V", "causal", "layers", "feed-forward", "hardmax"],
+    ids=["own V", "negative V in layers", "masked layers", "feed-forward", "hardmax"],
 )
 def test_other_equations_of_several_heads_are_refused_by_name(change, options, words):
     system = two_heads()
@@ -143,6 +142,50 @@ def test_other_equations_of_several_heads_are_refused_by_name(change, options, w
         and limit.head_leaders is None
     )
     assert all(word in limit.reason for word in words), limit.reason
+
+
+# ---- residual layers
+
+
+@pytest.mark.parametrize("dt", [0.05, 0.5, 1.0])
+def test_layers_are_those_of_a_loop(dt):
+    # x_{k+1} = x_k + dt sum_h v_h (mean of head h); z = (1 + dt v)^{-k} x
+    system = draw_heads(3)
+    v, x, factor = system.v.sum(), system.x0, 1.0
+    few, many = 4, int(np.ceil(22.0 / np.log1p(dt * v)))
+    limit = system.limit(dt=dt, times=[few * dt, many * dt])
+    seen = []
+    for k in range(many):
+        x, factor = x + dt * velocity(system, x), factor * (1.0 + dt * v)
+        if k + 1 in (few, many):
+            seen.append(x / factor)
+    assert limit.grade == "exact" and al.verify(limit).holds
+    assert np.abs(limit.z[0] - seen[0]).max() < 1e-12
+    # doubles lose the digits inside a class, and not where it is
+    assert np.abs(limit.z[1] - seen[1]).max() < 1e-9
+    assert np.abs(limit.points - seen[1]).max() < 1e-8
+
+
+def test_many_layers_of_small_steps_are_the_flow():
+    system = draw_heads(5)
+    flow, layers = system.limit(), system.limit(dt=2.0**-12)
+    assert flow.certified and layers.certified
+    assert np.array_equal(flow.labels, layers.labels)
+    assert np.abs(flow.points - layers.points).max() < 0.01 * np.abs(system.x0).max()
+
+
+def test_layers_are_answered():
+    grades = [
+        draw_heads(seed).limit(dt=[0.02, 0.1, 0.5, 1.0][seed % 4]).grade for seed in range(16)
+    ]
+    assert sum(grade == "exact" for grade in grades) >= 15
+
+
+def test_a_certificate_of_layers_is_not_one_of_the_flow():
+    limit = two_heads().limit(dt=0.5)
+    for dt in (None, 0.25):
+        dynamics = dataclasses.replace(limit.dynamics, dt=dt)
+        assert al.verify(dataclasses.replace(limit, dynamics=dynamics)).holds is False
 
 
 def test_a_head_with_scores_of_zero_never_decides():

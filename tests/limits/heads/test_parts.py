@@ -11,7 +11,7 @@ import pytest
 
 from attnlab.engine.given import take_equation
 from attnlab.limits.allowance import Allowance
-from attnlab.limits.heads.certificate import find_doubt, margin_of
+from attnlab.limits.heads.certificate import find_doubt
 from attnlab.limits.heads.classes import find_map, freeze, in_classes
 from attnlab.limits.heads.problem import HeadsProblem, has_different_scores, make_heads_problem
 from head_systems import HeadSystem
@@ -114,7 +114,7 @@ def test_what_passes_stays_open_and_what_closes_does_not_pass(draws):
         problem = problem_of(M, v, x)
         frozen = frozen_of(problem, leader, x)
         is_certified = find_doubt(problem, frozen, ALLOWANCE) is None
-        G, step = margin_of(problem, frozen.log_size), 0.2 / problem.rate
+        G, step = problem.margin_at(frozen.log_size), 0.2 / problem.rate
         others, onward, y, closes = (
             np.arange(len(x)) != leader[:, :, None],
             expm(step * map_of(v, leader)),

@@ -129,6 +129,10 @@ def test_what_cannot_run_is_refused():
         many.read_texts(model, [])
     with pytest.raises(ValueError, match="one array"):
         model.run([np.ones((2, 3), dtype=int)])
+    with pytest.raises(ValueError, match="a list of arrays, one for each text"):
+        model.hidden_states([[1, 2], [3]])
+    assert model.run([[1, 2], [3]], keep=["x"])["length"].values.tolist() == [2, 1]
+    assert model.run([1, 2, 3], keep=["x"])["length"].values.tolist() == [3]
     with pytest.raises(ValueError, match="float32 or float64"):
         model.run([np.arange(3)], dtype=np.float16)
 

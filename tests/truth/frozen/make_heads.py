@@ -62,14 +62,21 @@ class System:
     """Exact rational data; equal tokens are merged with a multiplicity."""
 
     def __init__(self, record):
-        self.v = [exact(v) for v in record["v"]]
+        self.v = [exact(v) for v in record.get("v", [])]
         self.total = sum(self.v, fmpq(0))
+        self.is_causal = bool(record.get("mask"))
         self.M = [[[exact(m) for m in row] for row in M] for M in record["M"]]
         self.start = [tuple(exact(c) for c in row) for row in record["x0"]]
-        self.H, self.d = len(self.v), len(self.start[0])
+        self.H, self.d = len(self.M), len(self.start[0])
+        one = [[fmpq(int(a == b)) for b in range(self.d)] for a in range(self.d)]
+        self.V = (
+            [[[exact(c) for c in row] for row in V] for V in record["V"]]
+            if "V" in record
+            else [[[v * c for c in row] for row in one] for v in self.v]
+        )
         self.first, seen, self.member = [], {}, []
         for i, token in enumerate(self.start):
-            if token not in seen:
+            if token not in seen or (self.is_causal and len(self.first) > 1):
                 seen[token] = len(self.first)
                 self.first.append(i)
             self.member.append(seen[token])
@@ -100,7 +107,7 @@ class Flow:
         self.s, self.z = ({row: Vector(N) for row in self.rows} for _ in range(2))
         self.e = {row: Vector(N * n) for row in self.rows}  # weights, entry l n + j
         self.u = {row: Vector(N * d) for row in self.rows}  # the mean token seen by the row
-        pairs = [(h, i, j) for h, i in self.rows for j in range(n)]
+        pairs = [(h, i, j) for h, i in self.rows for j in self.visible(i)]
         self.g, self.dg = ({pair: Vector(N) for pair in pairs} for _ in range(2))
         self.h, self.tmp, self.one = Vector(N), Vector(2), Vector(1)
         self.one.put(0, arb(1))
@@ -123,6 +130,10 @@ class Flow:
         self.leader = None
         self.steps = self.late_changes = 0
         self.begin_step()
+
+    def visible(self, i):
+        """The tokens that row i sees."""
+        return range(i + 1) if self.system.is_causal else range(self.n)
 
     def with_digits(self, digits):
         state = self.tokens()
@@ -157,7 +168,7 @@ class Flow:
         self.size = max(abs(self.x[i].double(a)) for i in range(n) for a in range(d))
         for h, i in self.rows:
             best = 0
-            for j in range(n):
+            for j in self.visible(i):
                 _dot(
                     self.g[h, i, j].at(0),
                     None,
@@ -174,7 +185,7 @@ class Flow:
                     best = j
             self.leader[h, i] = best
             _set(self.s[h, i].at(0), self.g[h, i, best].at(0))
-            for j in range(n):
+            for j in self.visible(i):
                 _sub(
                     self.g[h, i, j].at(0), self.g[h, i, j].at(0), self.s[h, i].at(0), prec, NEAREST
                 )
@@ -199,13 +210,15 @@ class Flow:
         )
         number, inverse, leader, tmp = self.number, self.inverse, self.leader, self.tmp.base
         guess = arb(self.guess)
-        speed = Vector(self.H)
-        for h in range(self.H):
-            speed.put(h, arb(self.system.v[h]) * guess)
+        speed = [Vector(self.H * d) for _ in range(d)]
+        for a in range(d):
+            for h in range(self.H):
+                for b in range(d):
+                    speed[a].put(h * d + b, arb(self.system.V[h][a][b]) * guess)
         self.active = {
             (h, i): [
                 j
-                for j in range(n)
+                for j in self.visible(i)
                 if j != leader[h, i] and self.gap[h, i, j] < 1.3 * self.threshold
             ]
             for h, i in self.rows
@@ -227,9 +240,9 @@ class Flow:
             ratio[row].put(0, (1 / total).mid())
         soft = [row for row in self.rows if self.active[row]]
         view = {row: u[row] if self.active[row] else x[leader[row]] for row in self.rows}
-        pairs = [(h, i, j) for h, i in self.rows for j in range(n) if j != leader[h, i]]
+        pairs = [(h, i, j) for h, i in self.rows for j in self.visible(i) if j != leader[h, i]]
         hot = [(h, i, j) for h, i, j in pairs if j in self.active[h, i]]
-        seen = Vector(self.H)
+        seen = Vector(self.H * d)
         for k in range(N):
             if k > 0:
                 for h, i in soft if k >= CHECK_ORDER else self.rows:
@@ -294,11 +307,12 @@ class Flow:
                         )
                     _mul(at, tmp, ratio[row].base, prec)
             for i in range(n):
+                for h in range(self.H):
+                    for b in range(d):
+                        _set(seen.at(h * d + b), view[h, i].base + S * (k * d + b))
                 for a in range(d):
                     at = x[i].base + S * ((k + 1) * d + a)
-                    for h in range(self.H):
-                        _set(seen.at(h), view[h, i].base + S * (k * d + a))
-                    _dot(tmp, None, 0, speed.base, 1, seen.base, 1, self.H, prec)
+                    _dot(tmp, None, 0, speed[a].base, 1, seen.base, 1, self.H * d, prec)
                     _mul(at, tmp, inverse.base + S * (k + 1), prec)
                     _set(r[a].base + S * ((k + 1) * n + n - 1 - i), at)
                 new = x[i].base + S * (k + 1) * d

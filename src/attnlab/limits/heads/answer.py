@@ -10,9 +10,11 @@ import numpy as np
 from attnlab.displayed import count_words
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import LEAST_MARGIN
-from attnlab.limits.heads.certificate import margin_of
+from attnlab.limits.heads.attempt import Freeze
+from attnlab.limits.heads.certificate import end_in_classes
+from attnlab.limits.heads.classes import classes_of
 from attnlab.limits.heads.decision import HeadsDecision, decide_heads, first_of
-from attnlab.limits.heads.problem import HeadsProblem, make_heads_problem
+from attnlab.limits.heads.problem import make_heads_problem
 from attnlab.limits.heads.state import heads_state
 from attnlab.limits.reasons import SHARED, sentence
 from attnlab.limits.replicas import PUSH
@@ -32,15 +34,32 @@ def heads_limit(
     """The Limit of one start x0 (n, d), which are the tokens at the time `begin`; Refused where it
     is not covered.
     """
-    began = time.perf_counter()
     problem = make_heads_problem(dynamics, x0)
-    unwound = float(np.exp(-problem.rate * begin))
-    decision = decide_heads(problem, x0, allowance, times - begin)
+    return limit_in_closed_form(
+        problem, end_in_classes, "heads", x0, begin, times, allowance, common
+    )
+
+
+def limit_in_closed_form(
+    problem: Any,
+    freeze: Freeze,
+    way: str,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    common: dict[str, Any],
+) -> Limit:
+    """The Limit of a problem whose flow has a closed form once attention is Boolean. way: the name
+    of its check.
+    """
+    began = time.perf_counter()
+    decision = decide_heads(problem, freeze, x0, allowance, times - begin)
     one, number = decision.original, np.unique(problem.same_as, return_inverse=True)[1]
     (n, d), tokens = x0.shape, problem.tokens
     z = np.full((len(times), n, d), np.nan)
     for index, state in one.path.items():
-        z[index] = (state * unwound)[number]
+        z[index] = problem.unwound(state, begin)[number]
     z = np.where(np.isfinite(z), z, np.nan)
     stats = {
         "seconds": time.perf_counter() - began,
@@ -51,23 +70,23 @@ def heads_limit(
         "work": allowance.used,
     }
     own = {
-        "x0": x0 * unwound if begin else x0,
+        "x0": problem.unwound(x0, begin) if begin else x0,
         "t": one.t + begin,
         "times": times,
         "z": z,
-        "path": z,
+        "path": z @ problem.basis,
     }
     shared = {**common, **own, "stats": stats}
     if decision.grade == "undecided":
-        return undecided(shared, n, np.eye(d), _obstacle(problem, decision, begin, allowance))
+        return undecided(shared, n, problem.basis, _obstacle(problem, decision, begin, allowance))
     assert one.frozen is not None
-    map = one.frozen.map
-    first = tokens[first_of(map.kind)][number]
+    frozen = one.frozen
+    first = tokens[first_of(frozen.kind)][number]
     labels = np.unique(first, return_inverse=True)[1]
-    named = map.leader.copy()
+    named = frozen.leader.copy()
     for other in decision.replicas:
         assert other.frozen is not None
-        named[other.frozen.map.leader != map.leader] = -1
+        named[other.frozen.leader != frozen.leader] = -1
     by_head = np.where(named >= 0, tokens[named], -1)[:, number]  # (H, n)
     leaders = np.where((by_head == by_head[0]).all(axis=0), by_head[0], -1)
     given = np.where(problem.same_head[:, None] >= 0, by_head[problem.same_head], -1)
@@ -75,23 +94,25 @@ def heads_limit(
     return Limit(
         labels=labels,
         leaders=leaders,
-        head_leaders=given,
-        basis=np.eye(d),
-        points=(decision.points * unwound)[number],
-        error=decision.error * unwound,
+        head_leaders=given if len(problem.M) > 1 else None,
+        basis=problem.basis,
+        points=(problem.unwound(decision.points @ problem.basis.T, begin) @ problem.basis)[number],
+        error=decision.error * problem.shrunk(begin),
         grade=decision.grade,
         reason=reason,
         certificate=_certificate_text(problem, decision, reason, begin),
         state=heads_state(
-            problem, (one, *decision.replicas), begin, start_digest(dynamics, shared["x0"])
+            problem,
+            (one, *decision.replicas),
+            begin,
+            start_digest(problem.dynamics, shared["x0"]),
+            way,
         ),
         **shared,
     )
 
 
-def _obstacle(
-    problem: HeadsProblem, decision: HeadsDecision, begin: float, allowance: Allowance
-) -> str:
+def _obstacle(problem: Any, decision: HeadsDecision, begin: float, allowance: Allowance) -> str:
     """Why it is undecided, with head, row and pair."""
     names, one = [int(token) for token in problem.tokens], decision.original
     where = ""
@@ -110,62 +131,58 @@ def _obstacle(
     )
 
 
-def _proved(
-    problem: HeadsProblem, decision: HeadsDecision, count: int, n: int, begin: float
-) -> str:
+def _proved(problem: Any, decision: HeadsDecision, count: int, n: int, begin: float) -> str:
     one = decision.original
     assert one.frozen is not None
-    map = one.frozen.map
-    mixed = int(np.bincount(problem.same_as, minlength=n)[problem.tokens][map.is_mixed].sum())
+    found, count_of = one.frozen, np.bincount(problem.same_as, minlength=n)[problem.tokens]
+    mixed, classes = int(count_of[found.is_mixed].sum()), len(classes_of(found.leader))
     between = ""
     if mixed:
         between = (
             f", {mixed} of them with heads that choose different classes and a limit between these"
         )
+    kinds = f"{classes} {'class' if classes == 1 else 'classes'} of leaders"
+    where = f"in {len(problem.M)} heads with different scores "
+    if len(problem.M) == 1:
+        where, kinds = "", count_words(classes, "leader")
     text = (
-        f"Certified at t = {one.t + begin:.4g}: in {len(problem.v)} heads with different scores"
-        f" {count_words(n, 'token')} follow {len(map.tuples)}"
-        f" {'class' if len(map.tuples) == 1 else 'classes'} of leaders and have"
-        f" {count_words(count, 'limit')}{between}. In no head does a gap between a row's leader and"
-        " another token ever close again. Two perturbed replicas, computed otherwise, agree"
+        f"Certified at t = {one.t + begin:.4g}: {where}{count_words(n, 'token')} follow"
+        f" {kinds} and have {count_words(count, 'limit')}{between}. In no head does a gap between a"
+        " row's leader and another token ever close again. Two perturbed replicas, computed"
+        " otherwise, agree"
     )
     return f"{text}{'' if decision.grade == 'exact' else ' on labels and points, up to who leads inside a class'}."
 
 
-def _certificate_text(
-    problem: HeadsProblem, decision: HeadsDecision, reason: str, begin: float
-) -> str:
+def _certificate_text(problem: Any, decision: HeadsDecision, reason: str, begin: float) -> str:
     """What was proved, from which state, with which margins."""
     one, frozen, names = decision.original, decision.original.frozen, problem.tokens
     assert frozen is not None
-    H, m = frozen.map.leader.shape
-    shown = [" ".join(str(names[token]) for token in row) for row in frozen.map.tuples[:8]]
+    H, m = frozen.leader.shape
+    classes, (values, growing) = classes_of(frozen.leader), problem.describe_values()
+    shown = [" ".join(str(names[token]) for token in row) for row in classes[:8]]
+    pairs = H * m * (m - 1) // (2 if problem.is_causal else 1)
+    token, inside = frozen.errors
     lines = [
         reason,
         "",
-        (
-            "V_h                  v_h I, v_h ="
-            f" {', '.join(f'{v:.6g}' for v in problem.v[:8])}{', ...' if H > 8 else ''}"
-        ),
-        (
-            f"growing directions   k = {frozen.Y.shape[1]} of {frozen.Y.shape[1]}, all with the"
-            f" rate v = {problem.rate:.6g}"
-        ),
+        f"V_h                  {values}",
+        f"growing directions   {growing}",
         (
             f"state certified      t = {one.t + begin:.6g}, log max|x| = {one.log_size:.4g}, from"
             " the softmax flow itself"
         ),
         (
             "classes              leaders head by head:"
-            f" {'; '.join(shown)}{'; ...' if len(frozen.map.tuples) > 8 else ''}"
+            f" {'; '.join(shown)}{'; ...' if len(classes) > 8 else ''}"
         ),
         (
-            f"gaps                 all {H * m * (m - 1)} stay above G e^(v s / 2) for s >= 0, G ="
-            f" {margin_of(problem, frozen.log_size):.4g} (at least {LEAST_MARGIN:g} + log n + log"
+            f"gaps                 all {pairs} stay above G e^(mu s) for s >= 0, mu ="
+            f" {problem.mu:.4g}, G = {frozen.margin:.4g} (at least {LEAST_MARGIN:g} + log n + log"
             " max|x|)"
         ),
         (
-            f"error of the state   {frozen.Y_error.max():.2g} absolute, {frozen.D_error.max():.2g}"
+            f"error of the state   {token:.2g} absolute, {inside:.2g}"
             " inside a class; in every partial sum"
         ),
         (

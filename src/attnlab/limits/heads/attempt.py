@@ -6,18 +6,73 @@ that double precision can time, so that late ones, before the class condition ho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.attempt import LONGEST
-from attnlab.limits.heads.certificate import find_doubt, margin_of
-from attnlab.limits.heads.classes import Frozen, find_map, freeze
 from attnlab.limits.heads.flow import HeadsFlow
-from attnlab.limits.heads.problem import HeadsProblem
 from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, Settings
 from attnlab.types import Status
+
+
+class Ending(Protocol):
+    """The flow in closed form, from a state in which attention is Boolean."""
+
+    @property
+    def t(self) -> float:
+        """The time of the state."""
+
+    @property
+    def log_size(self) -> float:
+        """log max |x|."""
+
+    @property
+    def parts(self) -> np.ndarray:
+        """The tokens as hi and lo, (2, m, d)."""
+
+    @property
+    def leader(self) -> np.ndarray:
+        """The leaders of each head, (H, m)."""
+
+    @property
+    def kind(self) -> np.ndarray:
+        """(m,): equal where two tokens have the same limit."""
+
+    @property
+    def is_mixed(self) -> np.ndarray:
+        """(m,): whether the heads of a token choose leaders with different limits."""
+
+    @property
+    def points(self) -> np.ndarray:
+        """The limits of z, (m, k)."""
+
+    @property
+    def points_error(self) -> np.ndarray:
+        """Their errors, (m, k)."""
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The largest error of a token, and of a difference of two that end together."""
+
+    @property
+    def margin(self) -> float:
+        """G, above which all gaps stay."""
+
+    def find_doubt(self, allowance: Allowance) -> tuple[int, int, int] | None:
+        """The (head, row, column) whose gap is shown the least to stay open; None: certified."""
+
+    def rescaled(self, s: float) -> np.ndarray:
+        """z of all tokens a time s later, (m, d)."""
+
+
+Freeze = Callable[[Any, HeadsFlow, np.ndarray, float], Ending | None]
+"""From a problem, its flow, leaders (H, m) and the tolerance to an Ending; None where these leaders
+have no closed form.
+"""
 
 
 @dataclass(eq=False)
@@ -31,7 +86,7 @@ class HeadsAttempt:
     head: int = -1
     row: int = -1
     column: int = -1
-    frozen: Frozen | None = None
+    frozen: Ending | None = None
     leader: np.ndarray | None = None  # (H, m), the last maps known, over different tokens
     tolerance: float = 0.0
     mixed_size: np.ndarray | None = (
@@ -46,7 +101,8 @@ class HeadsAttempt:
 
 
 def heads_attempt(
-    problem: HeadsProblem,
+    problem: Any,
+    freeze: Freeze,
     x0: np.ndarray,
     settings: Settings,
     allowance: Allowance,
@@ -55,13 +111,15 @@ def heads_attempt(
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
     out, flow = HeadsAttempt(), HeadsFlow(problem, x0, settings, allowance)
     out.tolerance, out.start_size = flow.tolerance, flow.start_size
-    piece = 1.0 / (CHECKS * problem.rate)
-    duration = piece * (1.0 - settings.offset)
+    dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
+    if dt is not None:
+        piece = dt * max(1, round(piece / dt))
+    duration = piece * (1.0 - settings.offset if dt is None else 1.0)
     while True:
         wanted = _missing(times, flow.t, flow.t + duration, out)
         status, states = flow.advance(duration, times[wanted] - flow.t)
         for number, state in zip(wanted, states, strict=False):
-            out.path[int(number)] = state * np.exp(-problem.rate * times[number])
+            out.path[int(number)] = problem.unwound(state, float(times[number]))
         duration = piece
         out.t, out.log_size, out.steps = flow.t, flow.log_size, flow.steps
         leader, gap, rival = flow.leaders()
@@ -77,18 +135,17 @@ def heads_attempt(
             return out
         is_last = (
             flow.log_size > flow.largest_log_size
-            or problem.rate * flow.t > LONGEST * flow.largest_log_size
+            or problem.fastest * flow.t > LONGEST * flow.largest_log_size
         )
-        map = find_map(problem, leader) if gap.min() > margin_of(problem, flow.log_size) else None
-        if map is not None:
-            frozen = freeze(
-                problem, map, flow.parts(), flow.t, out.tolerance, flow.start_size, flow.mixed_size
-            )
-            doubt = find_doubt(problem, frozen, allowance)
+        frozen = None
+        if gap.min() > problem.margin_at(flow.log_size):
+            frozen = freeze(problem, flow, leader, out.tolerance)
+        if frozen is not None:
+            doubt = frozen.find_doubt(allowance)
             if doubt is None:
                 out.kind, out.frozen = "certified", frozen
                 for number in _missing(times, flow.t, np.inf, out):
-                    out.path[int(number)] = frozen.at(problem.rate, float(times[number] - flow.t))
+                    out.path[int(number)] = frozen.rescaled(float(times[number] - flow.t))
                 return out
             out.head, out.row, out.column = doubt
         if is_last:
@@ -96,8 +153,8 @@ def heads_attempt(
                 "not boolean"
                 if gap.min() <= BOOLEAN_GAP
                 else "growth"
-                if map is not None
-                else "no classes"
+                if frozen is not None
+                else problem.why_open(leader)
             )
             return out
 

@@ -17,12 +17,14 @@ for ever. Each coefficient is first lowered by its error, in which there is what
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
-from attnlab.limits.heads.classes import Frozen
+from attnlab.limits.heads.classes import Frozen, find_map, freeze
+from attnlab.limits.heads.flow import HeadsFlow
 from attnlab.limits.heads.problem import HeadsProblem
 
 MOST_NUMBERS = 2_000_000
@@ -32,11 +34,82 @@ LEAK = math.exp(-LEAST_MARGIN)
 """What softmax moves Y and D by at most, for ever; K by v times this."""
 
 
-def margin_of(problem: HeadsProblem, log_size: float) -> float:
-    """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the
-    tokens.
-    """
-    return LEAST_MARGIN + math.log(max(len(problem.same_as), 2)) + max(log_size, 0.0)
+@dataclass(frozen=True, eq=False)
+class ClassEnding:
+    """Tokens in classes of leaders, with their certificate."""
+
+    problem: HeadsProblem
+    frozen: Frozen
+
+    @property
+    def t(self) -> float:
+        """The time of the state."""
+        return self.frozen.t
+
+    @property
+    def log_size(self) -> float:
+        """log max |x|."""
+        return self.frozen.log_size
+
+    @property
+    def parts(self) -> np.ndarray:
+        """The tokens as hi and lo, (2, m, d)."""
+        return self.frozen.parts
+
+    @property
+    def leader(self) -> np.ndarray:
+        """The leaders of each head, (H, m)."""
+        return self.frozen.map.leader
+
+    @property
+    def kind(self) -> np.ndarray:
+        """(m,): equal where two tokens have the same limit."""
+        return self.frozen.map.kind
+
+    @property
+    def is_mixed(self) -> np.ndarray:
+        """(m,): whether the heads of a token choose different classes."""
+        return self.frozen.map.is_mixed
+
+    @property
+    def points(self) -> np.ndarray:
+        """The limits of z, (m, d)."""
+        return np.asarray(self.frozen.Y * np.exp(-self.problem.rate * self.frozen.t))
+
+    @property
+    def points_error(self) -> np.ndarray:
+        """Their errors, (m, d)."""
+        error = self.frozen.Y_error * np.exp(-self.problem.rate * self.frozen.t)
+        return np.broadcast_to(error, self.frozen.Y.shape)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The largest error of a token, and of a difference inside a class."""
+        return float(self.frozen.Y_error.max()), float(self.frozen.D_error.max())
+
+    @property
+    def margin(self) -> float:
+        """G, above which all gaps stay."""
+        return self.problem.margin_at(self.frozen.log_size)
+
+    def find_doubt(self, allowance: Allowance) -> tuple[int, int, int] | None:
+        """The gap that is shown the least to stay open; None: certified."""
+        return find_doubt(self.problem, self.frozen, allowance)
+
+    def rescaled(self, s: float) -> np.ndarray:
+        """z of all tokens a time s later, (m, d)."""
+        return self.frozen.at(self.problem.rate, s)
+
+
+def end_in_classes(
+    problem: HeadsProblem, flow: HeadsFlow, leader: np.ndarray, tolerance: float
+) -> ClassEnding | None:
+    """The closed form from where `flow` is; None where leaders are not in classes."""
+    map = find_map(problem, leader)
+    if map is None:
+        return None
+    sizes = flow.start_size, flow.mixed_size
+    return ClassEnding(problem, freeze(problem, map, flow.parts(), flow.t, tolerance, *sizes))
 
 
 def find_doubt(
@@ -67,7 +140,7 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     map, v, M = frozen.map, problem.rate, problem.M[h]
     lead, parts = map.leader[h, rows], frozen.parts
     x_error, D_error = frozen.Y_error + LEAK, frozen.D_error + LEAK
-    K_error = np.where(map.is_steady[:, None], 0.0, frozen.K_error + v * LEAK)
+    K_error = np.where(map.is_steady[:, None], 0.0, frozen.K_error + problem.total * LEAK)
     is_same = (map.kind[lead][:, None] == map.kind[None, :])[:, :, None]
     dY = np.where(is_same, 0.0, frozen.Y[lead][:, None] - frozen.Y[None])
     dY_error = np.where(is_same, 0.0, 2.0 * x_error)
@@ -91,7 +164,7 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     Q1 = _lowest(K, M, gap_D) + _lowest(D, M, gap_K)
     Q0 = _lowest(D, M, gap_D) + (problem.bonus[lead][:, None] - problem.bonus[None, :])
     grown = C2 + C1
-    left = grown - margin_of(problem, frozen.log_size)
+    left = grown - problem.margin_at(frozen.log_size)
     sums = np.stack(
         [C2, C2 + S1 / v, grown, left, left + 8.0 / v**2 * Q2, left + 2.0 / v * Q1, left + Q0]
     ).min(axis=0)

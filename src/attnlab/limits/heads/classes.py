@@ -51,13 +51,13 @@ def in_classes(leader: np.ndarray) -> bool:
     return not (leader[:, leader[:, leading]] != leader[:, None, leading]).any()
 
 
-def size_of(x: np.ndarray) -> np.ndarray:
-    """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0 along
-    those that are 0 for all.
-
-    All grow at the rate v, so the integrator gives them one tolerance together.
+def classes_of(leader: np.ndarray) -> np.ndarray:
+    """The classes of leaders (H, m), tokens head by head, (C, H): tuples whose tokens all have this
+    tuple.
     """
-    return np.where(x.any(axis=0), np.abs(x).max(initial=0.0), 0.0)
+    tuples = np.unique(leader.T, axis=0)
+    inside = (leader[:, tuples] == tuples.T[:, :, None]).all(axis=(0, 2))
+    return np.asarray(tuples[inside])
 
 
 def find_map(problem: HeadsProblem, leader: np.ndarray) -> Map | None:
@@ -119,35 +119,35 @@ def freeze(
     with equal leaders have received equal increments. Tokens with other leaders in the same class
     receive increments that are rounded otherwise, 1e-16 of their size.
     """
-    x, v, rate = parts[0] + parts[1], problem.v, problem.rate
+    x, v, total = parts[0] + parts[1], problem.v, problem.total
 
     def apart(i: np.ndarray, k: np.ndarray) -> np.ndarray:
         return np.asarray((parts[0][i] - parts[0][k]) + (parts[1][i] - parts[1][k]))
 
     everyone, leading = np.arange(len(x)), np.flatnonzero(map.class_of >= 0)
-    X = np.einsum("h,chd->cd", v / rate, x[map.tuples])
+    X = np.einsum("h,chd->cd", v / total, x[map.tuples])
     beside = np.zeros_like(x)  # of a leader: x_a - X of its class
     beside[leading] = sum(
-        v[h] / rate * apart(leading, map.leader[h, leading]) for h in range(len(v))
+        v[h] / total * apart(leading, map.leader[h, leading]) for h in range(len(v))
     )
-    Y = sum(v[h] / rate * X[map.class_of[map.leader[h]]] for h in range(len(v)))
+    Y = sum(v[h] / total * X[map.class_of[map.leader[h]]] for h in range(len(v)))
     K = sum(v[h] * beside[map.leader[h]] for h in range(len(v)))
     D = sum(
-        v[h] / rate * (apart(everyone, map.leader[h]) + beside[map.leader[h]])
+        v[h] / total * (apart(everyone, map.leader[h]) + beside[map.leader[h]])
         for h in range(len(v))
     )
     K = np.where(map.is_steady[:, None], 0.0, K)
-    scale = size_of(x)
+    scale = problem.size_of(x)
     extent = np.zeros_like(x)
     for number in np.unique(map.kind):
-        extent[map.kind == number] = size_of(D[map.kind == number])
+        extent[map.kind == number] = problem.size_of(D[map.kind == number])
     floor = tolerance * np.maximum(start_size, mixed_size) + 2.0**-96 * scale
     D_error = floor + tolerance * extent + np.where(map.is_steady[:, None], 0.0, 2.0**-50 * scale)
-    widest = size_of(beside[leading])
+    widest = problem.size_of(beside[leading])
     K_error = np.where(
         map.is_steady[:, None],
         0.0,
-        2.0 * rate * (floor + tolerance * widest + 2.0**-52 * np.abs(K)),
+        2.0 * total * (floor + tolerance * widest + 2.0**-52 * np.abs(K)),
     )
     return Frozen(
         map,

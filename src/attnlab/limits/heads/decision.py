@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from attnlab.engine.plan import is_small
 from attnlab.limits.allowance import Allowance
-from attnlab.limits.heads.attempt import HeadsAttempt, heads_attempt
-from attnlab.limits.heads.classes import Frozen
-from attnlab.limits.heads.problem import HeadsProblem
+from attnlab.limits.heads.attempt import Ending, Freeze, HeadsAttempt, heads_attempt
 from attnlab.limits.replicas import LARGE_RTOL, PUSH, REPLICA_ERROR, SAME_POINTS, three_attempts
 from attnlab.limits.settings import Settings
 
@@ -43,7 +42,7 @@ class HeadsDecision:
 
 
 def decide_heads(
-    problem: HeadsProblem, x0: np.ndarray, allowance: Allowance, times: np.ndarray
+    problem: Any, freeze: Freeze, x0: np.ndarray, allowance: Allowance, times: np.ndarray
 ) -> HeadsDecision:
     """Three attempts and what they say; once more with a finer tolerance where errors stand in the
     way of the certificate.
@@ -52,7 +51,8 @@ def decide_heads(
     for rtol in LADDER if is_small(problem.coordinates.dynamics, len(x0)) else (LARGE_RTOL,):
         own = Settings(rtol=rtol)
         replica = replace(own, rtol=10.0 * own.rtol, push=PUSH, offset=0.4)
-        three = three_attempts(partial(heads_attempt, problem, x0), allowance, times, own, replica)
+        one = partial(heads_attempt, problem, freeze, x0)
+        three = three_attempts(one, allowance, times, own, replica)
         finer = compare_heads(problem, three)
         found = finer if found is None or finer.grade != "undecided" else found
         if found.kind not in HELPED_BY_TOLERANCE or allowance.is_over:
@@ -61,10 +61,10 @@ def decide_heads(
     return found
 
 
-def compare_heads(problem: HeadsProblem, three: list[HeadsAttempt]) -> HeadsDecision:
+def compare_heads(problem: Any, three: list[HeadsAttempt]) -> HeadsDecision:
     """The HeadsDecision of an original and its two replicas."""
     original = three[0]
-    open_points = np.full((len(problem.tokens), problem.M.shape[1]), np.nan)
+    open_points = np.full((len(problem.tokens), problem.basis.shape[1]), np.nan)
     failed = next((one for one in three if one.kind != "certified"), None)
     if failed is not None:
         return HeadsDecision(
@@ -77,18 +77,18 @@ def compare_heads(problem: HeadsProblem, three: list[HeadsAttempt]) -> HeadsDeci
             column=failed.column,
         )
     frozen = [one.frozen for one in three if one.frozen is not None]
-    points = [one.Y * np.exp(-problem.rate * one.t) for one in frozen]
+    points = [one.points for one in frozen]
     size = max(float(np.abs(points[0]).max(initial=0.0)), 1e-300)
     apart = max(float(np.abs(points[0] - other).max(initial=0.0)) for other in points[1:])
-    own = float(frozen[0].Y_error.max(initial=0.0)) * float(np.exp(-problem.rate * frozen[0].t))
+    own = float(frozen[0].points_error.max(initial=0.0))
     error, condition = max(own, REPLICA_ERROR * apart), apart / (PUSH * size)
-    groups = [first_of(one.map.kind) for one in frozen]
+    groups = [first_of(one.kind) for one in frozen]
     if any(not np.array_equal(one, groups[0]) for one in groups):
         row = next(
             int(np.flatnonzero(one != groups[0])[0]) for one in groups if (one != groups[0]).any()
         )
         return HeadsDecision("undecided", "replicas disagree", original, open_points, row=row)
-    is_same = all(np.array_equal(one.map.leader, frozen[0].map.leader) for one in frozen)
+    is_same = all(np.array_equal(one.leader, frozen[0].leader) for one in frozen)
     if not is_same and apart > SAME_POINTS * size:
         return HeadsDecision("undecided", "replicas disagree", original, open_points)
     pair = close_pair(frozen[0])
@@ -108,14 +108,15 @@ def first_of(kind: np.ndarray) -> np.ndarray:
     return first[inverse.ravel()]
 
 
-def close_pair(frozen: Frozen) -> tuple[int, int] | None:
+def close_pair(frozen: Ending) -> tuple[int, int] | None:
     """Two tokens of different kinds whose limits cannot be told apart within their errors, if there
     are any.
     """
-    firsts = np.unique(first_of(frozen.map.kind))
+    firsts, points, error = np.unique(first_of(frozen.kind)), frozen.points, frozen.points_error
     for number, i in enumerate(firsts):
         others = firsts[number + 1 :]
-        is_distinct = (np.abs(frozen.Y[i] - frozen.Y[others]) > 2.0 * frozen.Y_error).any(axis=1)
+        apart = np.abs(points[i] - points[others])
+        is_distinct = (apart > error[i] + error[others]).any(axis=1)
         if not is_distinct.all():
             return int(i), int(others[np.argmin(is_distinct)])
     return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from attnlab.engine.flow import Flow
 from attnlab.engine.leaders import best_tokens
 from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.double import STAGES, pattern
-from attnlab.limits.heads.classes import in_classes, size_of
-from attnlab.limits.heads.problem import HeadsProblem
+from attnlab.limits.heads.classes import in_classes
 from attnlab.limits.settings import BOOLEAN_GAP, Settings
 from attnlab.types import Status
 
@@ -20,14 +21,12 @@ class HeadsFlow:
     largest_log_size = 44.0
     """Beyond it hi + lo no longer hold offsets inside a class to the tolerance."""
 
-    def __init__(
-        self, problem: HeadsProblem, x0: np.ndarray, settings: Settings, allowance: Allowance
-    ):
+    def __init__(self, problem: Any, x0: np.ndarray, settings: Settings, allowance: Allowance):
         start = x0 + settings.push * np.abs(x0).max(axis=0) * pattern(x0, problem.same_as)
         self.problem, self.allowance, self.tokens = problem, allowance, problem.tokens
         self.tolerance = 10.0 * settings.rtol
         self.flow = Flow(problem.coordinates, start, settings.rtol, allowance.flag)
-        self.start_size = size_of(start)
+        self.start_size = problem.size_of(start)
         self.mixed_size = (
             self.start_size
         )  # of the tokens when rows were last mixed, or leaders not in classes
@@ -51,9 +50,10 @@ class HeadsFlow:
     def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, m, d) at `times` counted from now), going on by `duration`."""
         before, flow = self.flow.evaluations, self.flow
-        price = len(self.problem.v) * price_of_evaluation(flow.n, flow.d, flow.is_extended)
+        stages = STAGES if flow.dynamics.dt is None else 1
+        price = len(self.problem.M) * price_of_evaluation(flow.n, flow.d, flow.is_extended)
         status, states = flow.advance(
-            duration, times, 1 + int(self.allowance.left / (STAGES * price))
+            duration, times, 1 + int(self.allowance.left / (stages * price))
         )
         self.allowance.spend(
             self.allowance.left
@@ -64,7 +64,7 @@ class HeadsFlow:
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(leader, gap, rival), (H, m) each, of every row of every head."""
-        H, m, d = len(self.problem.v), len(self.tokens), self.flow.d
+        H, m, d = len(self.problem.M), len(self.tokens), self.flow.d
         leader, rival, gap = (
             np.zeros((H, m), np.int64),
             np.zeros((H, m), np.int64),
@@ -75,10 +75,12 @@ class HeadsFlow:
         self.allowance.spend(H * price_of_evaluation(m, d, is_extended=True))
         for h, M in enumerate(self.problem.M):
             query = np.ascontiguousarray((self.flow.high[self.tokens] @ M).T)
-            best_tokens(query, hi_lo, bonus, everyone, False, leader[h], gap[h], rival[h])
+            best_tokens(
+                query, hi_lo, bonus, everyone, self.problem.is_causal, leader[h], gap[h], rival[h]
+            )
         is_settled = bool((gap > BOOLEAN_GAP).all()) and in_classes(leader)
         if not is_settled or self._last is None or not np.array_equal(self._last, leader):
-            self.mixed_size = np.maximum(self.mixed_size, size_of(self.flow.high))
+            self.mixed_size = np.maximum(self.mixed_size, self.problem.size_of(self.flow.high))
         self._last = leader if is_settled else None
         return leader, gap, rival
 

@@ -9,15 +9,16 @@ of this form is refused by name.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, choose_coordinates
-from attnlab.limits.problem import Refused, check_form, staying_equal
+from attnlab.limits.problem import check_form, staying_equal
 from attnlab.limits.products import score_matrices, sum_of
+from attnlab.limits.settings import LEAST_MARGIN
 from attnlab.types import Dynamics, Weights
 
 
@@ -35,9 +36,72 @@ class HeadsProblem:
     same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
 
     @property
-    def rate(self) -> float:
-        """v, the growth rate of everything."""
+    def total(self) -> float:
+        """v, the sum of the v_h."""
         return float(self.v.sum())
+
+    @property
+    def rate(self) -> float:
+        """The growth rate of everything: v, and log(1 + dt v) / dt in residual layers."""
+        dt = self.dynamics.dt
+        return self.total if dt is None else math.log1p(dt * self.total) / dt
+
+    fastest = rate
+
+    @property
+    def mu(self) -> float:
+        """The rate of the margin, G e^{mu s}."""
+        return self.rate / 2.0
+
+    def shrunk(self, t: float) -> float:
+        """What an error is multiplied by in e^{-tW} x."""
+        return math.exp(-self.rate * t)
+
+    @property
+    def basis(self) -> np.ndarray:
+        """F: all of R^d, (d, d)."""
+        return np.eye(self.M.shape[1])
+
+    @property
+    def is_causal(self) -> bool:
+        """False: every token sees all."""
+        return False
+
+    def size_of(self, x: np.ndarray) -> np.ndarray:
+        """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0
+        along those that are 0 for all.
+
+        All grow at the rate v, so the integrator gives them one tolerance together.
+        """
+        return np.where(x.any(axis=0), np.abs(x).max(initial=0.0), 0.0)
+
+    def margin_at(self, log_size: float) -> float:
+        """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the
+        tokens.
+        """
+        return (
+            LEAST_MARGIN
+            + math.log(max(len(self.same_as), 2))
+            + max(log_size, 0.0)
+            + layers_margin(self.dynamics.dt, self.total)
+        )
+
+    def unwound(self, x: np.ndarray, t: float) -> np.ndarray:
+        """e^{-tW} x of tokens or limits, (..., d)."""
+        return np.asarray(x * np.exp(-self.rate * t))
+
+    def why_open(self, leader: np.ndarray) -> str:
+        """What stands in the way of a closed form for these leaders."""
+        return "no classes"
+
+    def describe_values(self) -> tuple[str, str]:
+        """V_h and the growing directions in words, for the text of a certificate."""
+        shown = ", ".join(f"{v:.6g}" for v in self.v[:8])
+        d = self.M.shape[1]
+        return (
+            f"v_h I, v_h = {shown}{', ...' if len(self.v) > 8 else ''}",
+            f"k = {d} of {d}, all with the rate v = {self.rate:.6g}",
+        )
 
     @property
     def parts(self) -> tuple[Fraction, ...]:
@@ -57,12 +121,27 @@ class HeadsProblem:
         return np.log(np.bincount(self.same_as, minlength=len(self.same_as))[self.tokens])
 
 
+def layers_margin(dt: float | None, v: float) -> float:
+    """What G is larger by in residual layers, where softmax leaks a whole layer at a time."""
+    return 0.0 if dt is None else 3.0 + 2.0 * math.log1p(dt * v)
+
+
 def has_different_scores(weights: Weights) -> bool:
     """Whether heads that do something have different scores, so that they are not one head."""
-    return weights.heads > 1 and len(_merged(weights)) > 1
+    return weights.heads > 1 and len(merged(weights)) > 1
 
 
-def _merged(weights: Weights) -> list[tuple[list[int], np.ndarray]]:
+def is_plain(dynamics: Dynamics) -> bool:
+    """Whether all tokens see all and all V_h are v_h I with v_h > 0: what classes of leaders are
+    for.
+    """
+    identity = np.eye(dynamics.weights.d)
+    return not dynamics.mask.is_causal and all(
+        V[0, 0] > 0.0 and np.array_equal(V, V[0, 0] * identity) for _, V in merged(dynamics.weights)
+    )
+
+
+def merged(weights: Weights) -> list[tuple[list[int], np.ndarray]]:
     """(heads with equal scores, the sum of their V), without heads that do nothing."""
     M, V = score_matrices(weights), weights.full_V
     found: list[list[int]] = []
@@ -81,8 +160,8 @@ def _merged(weights: Weights) -> list[tuple[list[int], np.ndarray]]:
 
 def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
     """The HeadsProblem of one start x0 (n, d), or Refused."""
-    v, M, same_head = read_heads(dynamics)
-    d = len(M[0])
+    V, M, same_head = read_heads(dynamics)
+    v, d = V[:, 0, 0], len(M[0])
     identity = np.tile(np.eye(d), (len(v), 1, 1))
     moved = dataclasses.replace(
         dynamics, weights=Weights(Q=identity, K=M, V=v[:, None, None] * identity), beta=1.0
@@ -93,69 +172,22 @@ def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
 
 
 def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(v (H,), M (H, d, d) with beta inside, for each given head the number of its scores), or
+    """(V (H, d, d), M (H, d, d) with beta inside, for each given head the number of its scores), or
     Refused.
     """
     check_form(dynamics)
-    merged = _merged(dynamics.weights)
-    count = len(merged)
-    if dynamics.dt is not None:
-        raise Refused(
-            _refusal(
-                count,
-                "in residual layers",
-                "Limits of several heads are computed in continuous time, without dt",
-            )
-        )
-    if dynamics.mask.is_causal:
-        raise Refused(
-            _refusal(
-                count,
-                "under the causal mask",
-                'Limits of several heads are computed for mask="full"',
-            )
-        )
+    kept = merged(dynamics.weights)
     weights = dynamics.weights
-    v, identity = [], np.eye(weights.d)
-    for heads, V in merged:
-        what, has = (
-            f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}",
-            "have" if len(heads) > 1 else "has",
-        )
-        if not np.array_equal(V, V[0, 0] * identity):
-            raise Refused(
-                _refusal(
-                    count,
-                    "with their own V_h",
-                    f"{what} {has} a V that is not a multiple of I. Limits of several heads are"
-                    " computed for V_h = v_h I, v_h > 0; for other V_h z need not converge unless"
-                    " they commute",
-                )
-            )
-        if V[0, 0] < 0.0:
-            raise Refused(
-                _refusal(
-                    count,
-                    "with a negative V_h",
-                    f"{what} {has} V = {V[0, 0]:.4g} I. Limits of several heads are computed for"
-                    " V_h = v_h I, v_h > 0: a head with v_h < 0 pushes a token away from its"
-                    " leader",
-                )
-            )
-        v.append(V[0, 0])
     same_head = np.full(weights.heads, -1)
-    for number, (heads, _) in enumerate(merged):
+    for number, (heads, _) in enumerate(kept):
         same_head[heads] = number
     return (
-        np.array(v),
-        dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in merged]],
+        np.stack([V for _, V in kept]),
+        dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in kept]],
         same_head,
     )
 
 
-def _listed(heads: Sequence[int]) -> str:
-    return ", ".join(map(str, heads))
-
-
-def _refusal(count: int, where: str, what: str) -> str:
+def refusal(count: int, where: str, what: str) -> str:
+    """The sentence that refuses several heads: where, and what does not hold."""
     return f"{count} heads with different scores Q^T K {where}: no certificate is known. {what}."

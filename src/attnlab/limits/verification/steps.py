@@ -51,7 +51,7 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
             " Upgrade attnlab."
         )
         return Verification(None, reason)
-    if way != "heads" and limit.head_leaders is not None:
+    if way not in ("heads", "closed") and limit.head_leaders is not None:
         return Verification(
             False,
             "The limit names leaders of heads, and its certificate is not one of several heads.",

@@ -24,7 +24,7 @@ from attnlab.models.checkpoints.forward import (
 )
 from attnlab.models.checkpoints.model import Model, check_dtype, check_input
 from attnlab.models.checkpoints.tokens import Tokens, mark_special
-from attnlab.progress import ProgressOption, track
+from attnlab.progress import Progress, as_progress
 
 if TYPE_CHECKING:
     import xarray
@@ -142,7 +142,7 @@ def run_texts(
     keep: Collection[str] = (STREAM,),
     special: bool = True,
     dtype: Any = np.float64,
-    progress: ProgressOption = False,
+    progress: Progress | None = None,
 ) -> xarray.Dataset:
     """Return what `keep` names of all texts, from one pass: see `Model.run`."""
     import xarray
@@ -170,27 +170,24 @@ def run_texts(
         "Give fewer or shorter texts, or keep less. al.models.survey measures without keeping.",
     )
     found = {name: np.full(shape, np.nan, dtype) for name, shape in shapes.items()}
-    done = 0
-    with track(progress, "texts") as progress:
-        for batch in batches(model, tokens, dtype):
-            for row, number in enumerate(batch.numbers):
+    done, progress = 0, as_progress(progress)
+    for batch in batches(model, tokens, dtype):
+        for row, number in enumerate(batch.numbers):
+            if STREAM in found:
+                length = batch.lengths[row]
+                found[STREAM][number, 0, :length] = batch.x[row, :length]
+        for layer, step in enumerate(batch_steps(model, batch, set(keep) - {STREAM})):
+            for row, (number, length) in enumerate(zip(batch.numbers, batch.lengths, strict=True)):
                 if STREAM in found:
-                    length = batch.lengths[row]
-                    found[STREAM][number, 0, :length] = batch.x[row, :length]
-            for layer, step in enumerate(batch_steps(model, batch, set(keep) - {STREAM})):
-                for row, (number, length) in enumerate(
-                    zip(batch.numbers, batch.lengths, strict=True)
-                ):
-                    if STREAM in found:
-                        found[STREAM][number, layer + 1, :length] = step.x[row, :length]
-                    if ATTENTION in found:
-                        found[ATTENTION][number, layer, :, :length, :length] = step.attention[
-                            row, :, :length, :length
-                        ]
-                    if HEADS in found and step.heads is not None:
-                        found[HEADS][number, layer, :, :length] = step.heads[row, :, :length]
-            done += len(batch.numbers)
-            progress(done / len(tokens))
+                    found[STREAM][number, layer + 1, :length] = step.x[row, :length]
+                if ATTENTION in found:
+                    found[ATTENTION][number, layer, :, :length, :length] = step.attention[
+                        row, :, :length, :length
+                    ]
+                if HEADS in found and step.heads is not None:
+                    found[HEADS][number, layer, :, :length] = step.heads[row, :, :length]
+        done += len(batch.numbers)
+        progress(done / len(tokens))
     return xarray.Dataset(
         {name: (("text", *KEPT[name]), found[name], _about(name)) for name in keep},
         coords=token_coordinates(tokens),

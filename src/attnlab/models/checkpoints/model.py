@@ -15,7 +15,7 @@ from attnlab.displayed import Displayed, shorten
 from attnlab.models.checkpoints.forward import enter, seen_by, steps
 from attnlab.models.checkpoints.record import Config, Parts
 from attnlab.models.checkpoints.slices import weights_of
-from attnlab.progress import ProgressOption
+from attnlab.progress import ProgressOption, track
 from attnlab.types import Weights
 
 if TYPE_CHECKING:
@@ -286,8 +286,10 @@ class Model(Displayed):
         """
         from attnlab.models.checkpoints.many import run_texts
 
-        given = texts if is_many(texts) else [texts]
-        return run_texts(self, given, tuple(keep), special, dtype, progress)
+        is_one = isinstance(texts, str | np.ndarray) or np.isscalar(next(iter(texts), 0))
+        given = [texts] if is_one and not is_many(texts) else list(texts)
+        with track(progress, "texts") as progress:
+            return run_texts(self, given, tuple(keep), special, dtype, progress)
 
     def _many(self, texts: Any, mask: Any, keep: str, dtype: Any) -> xarray.Dataset:
         if mask is not None:
@@ -401,7 +403,13 @@ def check_ids(ids: Any, config: Config) -> np.ndarray:
         raise ValueError(
             "ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first."
         )
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise ValueError(
+            "ids must be one array (n,) or (*batch, n), got lists of different lengths. Several"
+            " texts are a list of arrays, one for each text."
+        ) from None
     if array.ndim < 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError(
             f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape"

@@ -1,4 +1,4 @@
-"""findings: the results of `sentence`, `iterate`, `flow` and `spectra` in sentences.
+"""findings: the results of `sentence`, `iterate`, `flow`, `spectra` and `survey` in sentences.
 
 for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
     print(line)
@@ -12,8 +12,14 @@ import numpy as np
 
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
-from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
+from attnlab.models.studies.sentences import (
+    TITLES,
+    name_leaders,
+    one_sentence,
+    special_words,
+)
 from attnlab.models.studies.shares import summary
+from attnlab.models.studies.surveys import say_survey
 
 if TYPE_CHECKING:
     import xarray
@@ -26,7 +32,7 @@ def findings(data: Any) -> list[str]:
     Parameters
     ----------
     data : xarray.Dataset, Flow or pandas.DataFrame
-        The result of `sentence`, `iterate`, `flow` or `spectra`.
+        The result of `sentence`, `iterate`, `flow`, `spectra` or `survey`.
 
     Returns
     -------
@@ -46,10 +52,15 @@ def findings(data: Any) -> list[str]:
         return say_sentence(data)
     if facts.get("kind") == "iteration":
         return [str(facts["answer"])]
+    if facts.get("kind") == "sentences":
+        each = (one_sentence(data, number) for number in range(data.sizes["text"]))
+        return [line for one in each for line in say_sentence(one)]
+    if facts.get("kind") == "survey" and hasattr(data, "data_vars"):
+        return say_survey(data)
     if "null_shares" in facts:
         return [summary(data)]
     raise TypeError(
-        "findings reads what al.models.sentence, iterate, flow or spectra returns; got"
+        "findings reads what al.models.sentence, iterate, flow, spectra or survey returns; got"
         f" {type(data).__name__}."
     )
 

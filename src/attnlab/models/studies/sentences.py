@@ -117,17 +117,10 @@ def sentence(
     from attnlab.engine.threads import one_blas_thread
 
     if is_many(text) or is_many(ids):
-        return _sentences(
-            model,
-            text,
-            ids,
-            progress,
-            special=special,
-            only=only,
-            cosine=cosine,
-            tied_layer=tied_layer,
-            rng=rng,
-        )
+        named = {"special": special, "only": only, "cosine": cosine}
+        named |= {"tied_layer": tied_layer, "rng": rng}
+        with track(progress, "sentences") as progress:
+            return _sentences(model, text, ids, progress, named)
     tokens = read_tokens(model, cast("str | None", text), ids, special)
     names = _choose_variants(only)
     if not -1 < cosine < 1:
@@ -169,18 +162,16 @@ def sentence(
 
 
 def _sentences(
-    model: Model, texts: Any, ids: Any, progress: ProgressOption, **options: Any
+    model: Model, texts: Any, ids: Any, progress: Progress, options: dict[str, Any]
 ) -> xarray.Dataset:
     """Return the sentences of a list in one Dataset, with the axis `text` in front."""
     if texts is not None and ids is not None:
         raise ValueError("Give texts or ids, one of the two.")
-    given = list(ids if texts is None else texts)
-    found = []
-    with track(progress, "sentences") as progress:
-        for number, one in enumerate(given):
-            part = progress.piece(number, len(given), f"sentence {number + 1} of {len(given)}")
-            named = {"text": one} if isinstance(one, str) else {"ids": one}
-            found.append(sentence(model, **named, progress=part, **options))
+    given, found = list(ids if texts is None else texts), []
+    for number, one in enumerate(given):
+        part = progress.piece(number, len(given), f"sentence {number + 1} of {len(given)}")
+        named = {"text": one} if isinstance(one, str) else {"ids": one}
+        found.append(sentence(model, **named, progress=part, **options))
     return join_sentences(found)
 
 

@@ -151,7 +151,8 @@ def spectra(
     Returns
     -------
     pandas.DataFrame
-        The table.
+        The table. In files (`to_csv`, `to_parquet`) and in `describe` a complex column is two,
+        lambda1_real and lambda1_imaginary; `attnlab spectra --csv` writes the same columns.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def spectra(
     (True, np.True_)
     """
     try:
-        import pandas
+        from attnlab.models.studies.tables import Table
     except ImportError:
         raise ValueError(INSTALL) from None
 
@@ -181,7 +182,7 @@ def spectra(
             row = _row(measured, nulls[shape], config.layers if config.is_tied else 1)
             rows.append(row | ({"name": names[measured.head]} if names else {}))
             source = source or measured.weights.source
-    frame = pandas.DataFrame(rows)
+    frame = Table(rows)
     frame.attrs = {
         "model": model.name,
         "family": config.family,

@@ -11,7 +11,6 @@ import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
-from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.claims import (
     in_words,
@@ -27,6 +26,7 @@ from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
 from .experiment import COMPARED, EULER_STEP, MANY, SYNTHETIC
+from .flows import CLOCK, END
 
 GOING = 4.0
 """A tau at which merging is under way."""
@@ -62,7 +62,7 @@ def _more_words(families: list[Any], largest: int) -> str:
     if not any(rows.sizes["row"] for rows in families):
         return ""
     found = [in_words(bootstrap_interval(paired(rows, "count")), ".3g") for rows in families]
-    return f" More than {largest} tokens, by runs to τ = {flows.END:g}: {', and '.join(found)}."
+    return f" More than {largest} tokens, by runs to τ = {END:g}: {', and '.join(found)}."
 
 
 def count_ones(rows: Any, **where: Any) -> tuple[int, int]:
@@ -165,7 +165,7 @@ def _of_heads(cases: Any) -> list[Claim]:
             because=f"by the same condition no token stands; {READING}",
             differs=(
                 f"One limit in {by_size}; {certified_in_words(single, 'draws')}. Runs to τ ="
-                f" {flows.END:g} leave one cluster in"
+                f" {END:g} leave one cluster in"
                 f" {'{} of {}'.format(*count_ones(of_runs(single)))}: for few tokens as in the"
                 " slides, for many not."
             ),
@@ -246,7 +246,7 @@ def _of_slides(cases: Any) -> list[Claim]:
         )
     }
     latest = merged["more"]
-    way = select(every, n=more)["counts"].values[:, int(np.searchsorted(flows.CLOCK, GOING))]
+    way = select(every, n=more)["counts"].values[:, int(np.searchsorted(CLOCK, GOING))]
     left = {
         start: [
             share_in_words(*count_ones(every, start=start, n=size), ".0%") for size in (more, many)
@@ -321,7 +321,7 @@ def _of_slides(cases: Any) -> list[Claim]:
             ),
             differs=(
                 f"CONFIRMED where several remain, at t = ∞ where the limit is certified, else at τ"
-                f" = {flows.END:g}: {certified_in_words(last)}. With {who}: from the cube one is left in"
+                f" = {END:g}: {certified_in_words(last)}. With {who}: from the cube one is left in"
                 f" {left['cube'][0]} for n = {more} and in {left['cube'][1]} for n = {many}; from"
                 f" paragraphs in {' and '.join(left['paragraph'])}."
             ),

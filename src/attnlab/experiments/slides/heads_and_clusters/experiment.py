@@ -15,7 +15,6 @@ from attnlab.analysis.distances import diameter
 from attnlab.analysis.plain_flow import euler_steps, rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.certified import (
     certified_limit,
     distance_to_limits,
@@ -34,6 +33,8 @@ from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
+
+from . import flows
 
 MANY, D = max(HEADS), 3
 

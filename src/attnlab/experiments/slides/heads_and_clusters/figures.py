@@ -11,7 +11,6 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.certified import decided
 from attnlab.experiments.common.heads import HEADS, as_shown
-from attnlab.experiments.common.merging import CLOCK, END
 from attnlab.experiments.common.panels import draw_means, mark_heads, set_ticks
 from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Data
@@ -26,6 +25,8 @@ from attnlab.render.style import (
     new_figure,
     title,
 )
+
+from .flows import CLOCK, END
 
 FAMILIES = {
     "synthetic": "Gaussian heads, d = 3",
@@ -245,8 +246,8 @@ def _places(data: Data) -> Any:
         + ": with one head a cluster sits near a first token; with sixteen it is a mixture like"
         " others",
         as_shown(
-            "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token"
-            " itself. ",
+            "Each mark is a limit of an embedded paragraph (own V, and more than 30 tokens under"
+            f" several heads: a cluster at τ = {END:g}); dashed: a first token itself. ",
             model,
         )
         + "Bars: the same cosine for random convex combinations of the tokens, from the median to"

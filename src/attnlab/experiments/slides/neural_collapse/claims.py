@@ -89,11 +89,13 @@ def starts_with_three(rows: Any) -> tuple[int, int]:
     return len(np.unique(names[rows["clusters"].values > 2])), len(np.unique(names))
 
 
-def three_words(rows: Any) -> str:
-    """How many starts and runs have three clusters or more, in words."""
+def three_words(rows: Any, every: Any) -> str:
+    """How many starts and runs have three clusters or more, in words; and how many of `every` row,
+    for each number of heads.
+    """
     some, total = starts_with_three(rows)
     found = []
-    for words, here in by_kind(rows):
+    for words, here in by_kind(every):
         counts = [here["clusters"].values[here["heads"].values == count] for count in HEADS]
         found.append(f"{words} " + ", ".join(f"{np.sum(one > 2)}/{len(one)}" for one in counts))
     return (
@@ -361,9 +363,9 @@ def _of_nc2(cases: Any) -> list[Claim]:
 
 
 def _of_counts(cases: Any) -> list[Claim]:
-    every, many, own = (
-        select(cases, values="identity", heads=(8, 16)),
-        select(cases, values="identity", heads=(8, 16), is_decided=1),
+    identity = select(cases, values="identity")
+    many, own = (
+        decided(select(identity, heads=(8, 16))),
         select(cases, values="own"),
     )
     known = select(own, is_decided=1)
@@ -383,7 +385,7 @@ def _of_counts(cases: Any) -> list[Claim]:
             ),
             **of_share(*starts_with_three(many), "high"),
             **most,
-            differs=f"{three_words(many)} {certified_in_words(every, 'runs')}.",
+            differs=f"{three_words(many, decided(identity))} {certified_in_words(identity, 'runs')}.",
         ),
         Claim(
             text=(
@@ -393,7 +395,7 @@ def _of_counts(cases: Any) -> list[Claim]:
             ),
             **of_share(*starts_with_three(known), "high"),
             **most,
-            differs=f"{three_words(known)} {undecided_words(own)}",
+            differs=f"{three_words(known, known)} {undecided_words(own)}",
         ),
     ]
 

@@ -40,8 +40,7 @@ tokens for all heads.
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n);
-    run: what holds the end, None where heads were summed.
+    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n).
 
     A run with V_h = I may be complete before END: when all tokens are within `scale`, where they
     stay, since hulls shrink.
@@ -51,7 +50,6 @@ class Shapes:
     shapes: np.ndarray
     attention: Callable[[], np.ndarray]
     is_complete: bool
-    run: Trajectory | None = None
 
     @property
     def scale(self) -> float:
@@ -190,7 +188,6 @@ def _of_run(shapes: np.ndarray, run: Trajectory) -> Shapes:
         shapes,
         lambda: np.asarray(attention(run)),
         is_complete=run.is_ok,
-        run=run,
     )
 
 

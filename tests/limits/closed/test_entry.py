@@ -1,0 +1,339 @@
+"""al.limit for causal masks with several heads, diagonal V_h and Jordan blocks on what is known by
+other means; what is refused; files and the check; the same question asked otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab.limits.state import State
+from head_systems import HeadSystem, draw_heads, partition
+from stored import difference
+
+BLOCK = np.array([[1.0, 1.0], [0.0, 1.0]])
+
+
+def own(seed=0, n=7, **more) -> tuple[al.Weights, np.ndarray]:
+    """Two heads with diagonal V_h."""
+    rng = np.random.default_rng([24, 5, seed])
+    M = np.array([[[1.0, 0.3], [0.3, 0.7]], [[0.6, -0.2], [-0.2, 1.1]]])
+    V = np.array([np.diag([1.0, 0.5]), np.diag([0.5, 0.75])])
+    return al.Weights(Q=np.tile(np.eye(2), (2, 1, 1)), K=M, V=V), rng.uniform(-2.0, 2.0, (n, 2))
+
+
+def block(seed=0, n=7, V=BLOCK) -> tuple[al.Weights, np.ndarray]:
+    d = len(V)
+    return al.Weights(V=V), np.random.default_rng([24, 6, seed]).uniform(-2.0, 2.0, (n, d))
+
+
+def causal(seed=0) -> al.Limit:
+    return draw_heads(seed).limit(mask="causal")
+
+
+# ---- what is known
+
+
+def test_a_token_that_leads_itself_in_one_head_only():
+    # x_0' = 2 x_0; token 1 takes the larger of the two in head 0 and the smaller in head 1, for
+    # ever: x_1 - x_0 grows like e^t, so both end at x_0(0), and no class condition holds
+    M = np.array([[[1.0]], [[-0.5]]])
+    limit = HeadSystem(M, np.ones(2), np.array([[1.0], [1.5]])).limit(mask="causal", times=[9.0])
+    assert limit.grade == "exact" and limit.head_leaders.tolist() == [[0, 1], [0, 0]]
+    assert limit.labels.tolist() == [0, 0] and np.abs(limit.points - 1.0).max() < 1e-9
+    assert np.abs(limit.z[0, 0] - 1.0) < 1e-9 and 0.0 < limit.z[0, 1, 0] - 1.0 < 2 * np.exp(-9.0)
+    assert al.verify(limit).holds
+
+
+def test_the_first_token_moves_alone_under_the_mask():
+    system = draw_heads(4)
+    limit = system.limit(mask="causal", times=[0.0, 1.0 / system.v.sum(), 40.0 / system.v.sum()])
+    assert limit.certified
+    assert np.abs(limit.points[0] - system.x0[0]).max() < 1e-9
+    run = al.simulate(
+        system.weights, system.x0, times=[1.0 / system.v.sum()], mask="causal", rtol=1e-12
+    )
+    assert np.abs(limit.z[1] - run.x[0] * np.exp(-1.0)).max() < 1e-8
+    # the tokens before one do not feel it
+    shorter = HeadSystem(system.M, system.v, system.x0[:-2]).limit(mask="causal")
+    assert np.abs(shorter.points - limit.points[:-2]).max() <= shorter.error + limit.error
+
+
+def test_one_token_under_a_jordan_block_stays_where_it_is():
+    limit = al.limit(al.Weights(V=BLOCK), [[0.3, -0.7]], times=[0.0, 5.0])
+    assert limit.certified and np.abs(limit.z - [0.3, -0.7]).max() < 1e-12
+    assert np.abs(limit.points - [0.3, -0.7]).max() < 1e-12
+
+
+def test_a_jordan_block_is_the_limit_of_diagonalizable_ones():
+    # V with eigenvalues 1 and 1 + e; points differ by about e times the time of the decision
+    weights, x0 = block(2)
+    exact = al.limit(weights, x0)
+    V = np.array([[1.0, 1.0], [0.0, 1.0 + 2.0**-9]])
+    near = al.limit(al.Weights(V=V), x0, budget=20.0)
+    assert exact.grade == "exact" and exact.head_leaders is None
+    if near.certified:
+        assert np.array_equal(near.labels, exact.labels)
+        assert np.abs(near.limits - exact.limits).max() < 0.1
+
+
+def test_diagonal_values_of_a_single_score_agree_with_one_head():
+    # scores that differ in nothing that matters: 2 M asks for the same leaders, and beta is large
+    x0 = np.random.default_rng(3).uniform(-2, 2, (6, 2))
+    V = np.diag([1.0, 0.5])
+    one = al.limit(al.Weights(V=V), x0, beta=40.0)
+    two = al.limit(
+        al.Weights(
+            Q=np.tile(np.eye(2), (2, 1, 1)),
+            K=np.array([40.0 * np.eye(2), 80.0 * np.eye(2)]),
+            V=np.array([0.25 * V, 0.75 * V]),
+        ),
+        x0,
+    )
+    if one.certified and two.certified:
+        assert np.array_equal(one.labels, two.labels)
+        assert np.array_equal(two.head_leaders[0], one.leaders)
+        assert np.abs(one.points - two.points).max() < 1e-6
+    assert two.certified
+
+
+def test_many_random_starts_are_answered():
+    grades = [causal(seed).grade for seed in range(1, 7)]
+    grades += [al.limit(*own(seed)).grade for seed in range(7)]
+    grades += [al.limit(*block(seed)).grade for seed in (0, 2, 3, 5, 6, 7)]
+    assert sum(grade == "exact" for grade in grades) >= 17
+
+
+# ---- what is refused or open
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "words"),
+    [
+        (
+            al.Weights(
+                Q=np.tile(np.eye(2), (2, 1, 1)),
+                K=np.array([np.eye(2), 2 * np.eye(2)]),
+                V=np.array([BLOCK, np.eye(2)]),
+            ),
+            {},
+            ("with their own V_h", "Head 0 has a V that is not diagonal", "common eigenvectors"),
+        ),
+        (own()[0], {"dt": 0.1}, ("in residual layers", "without dt")),
+        (own()[0], {"mask": "causal", "dt": 0.1}, ("in residual layers", "without dt")),
+        (own()[0], {"kernel": "hardmax"}, ('kernel="softmax", not for "hardmax"',)),
+        (al.Weights(V=BLOCK), {"dt": 0.1}, ("Jordan block", "without dt")),
+        (al.Weights(V=BLOCK), {"kernel": "hardmax"}, ('kernel="softmax", not for "hardmax"',)),
+        (
+            al.Weights(V=np.array([[1.0, 0.5], [-0.5, 2.0]])),
+            {},
+            ("Jordan block near the eigenvalue 1.5", "give tokens and weights in a basis"),
+        ),
+        (
+            al.Weights(
+                Q=np.tile(np.eye(2), (2, 1, 1)),
+                K=np.array([np.eye(2), 2 * np.eye(2)]),
+                V=np.array([np.diag([1.0, -1.0]), np.diag([-1.0, 0.5])]),
+            ),
+            {},
+            ("nothing grows", "Lyapunov"),
+        ),
+        (al.Weights(V=-BLOCK), {}, ("nothing grows", "Lyapunov")),
+    ],
+    ids=[
+        "own V that is not diagonal",
+        "own V in layers",
+        "causal layers",
+        "hardmax with heads",
+        "a block in layers",
+        "a block under hardmax",
+        "a block in another basis",
+        "nothing grows",
+        "a block that shrinks",
+    ],
+)
+def test_what_is_refused_is_named(weights, options, words):
+    limit = al.limit(weights, own()[1], **options)
+    assert limit.grade == "undecided" and limit.reason.startswith("Undecided (not covered)")
+    assert limit.head_leaders is None and all(word in limit.reason for word in words), limit.reason
+
+
+def test_a_token_that_is_pushed_away_has_no_limit_and_the_reason_says_so():
+    # v = (1, -0.2): a token that leads itself in head 0 only grows like e^t, and v is 0.8
+    M = np.array([[[1.0]], [[-0.5]]])
+    system = HeadSystem(M, np.array([1.0, -0.2]), np.array([[1.0], [1.5]]))
+    limit = system.limit(mask="causal")
+    assert limit.grade == "undecided" and "(no limit)" in limit.reason
+    assert "has no limit" in limit.reason
+
+
+def test_a_mirrored_start_is_not_decided_by_rounding():
+    half = np.array([[1.0, 0.4], [1.4, -0.3]])
+    x0 = np.concatenate([half, half * [-1.0, 1.0], [[0.0, 0.2]]])
+    M = np.stack([np.diag([1.0, 0.2]), np.diag([0.8, 0.3])])
+    V = np.array([np.diag([1.0, 0.5]), np.diag([0.5, 0.75])])
+    limit = al.limit(al.Weights(Q=np.stack([np.eye(2)] * 2), K=M, V=V), x0)
+    mirrored = limit.points[[2, 3, 0, 1, 4]] * [-1.0, 1.0]
+    assert not limit.certified or np.abs(limit.points - mirrored).max() < 1e-8
+
+
+def test_too_many_tokens_are_named():
+    x0 = np.random.default_rng(0).normal(size=(401, 2))
+    assert "up to 400 different tokens" in al.limit(own()[0], x0).reason
+
+
+# ---- the same question asked otherwise
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_tokens_and_heads_in_another_order(seed):
+    weights, x0 = own(seed)
+    order = np.random.default_rng(seed).permutation(len(x0))
+    ours = al.limit(weights, x0)
+    turned = al.Weights(Q=weights.Q, K=weights.K[::-1], V=weights.V[::-1])
+    theirs = al.limit(turned, x0[order])
+    back = np.argsort(order)
+    assert ours.certified and theirs.certified
+    assert np.array_equal(partition(ours.labels), partition(theirs.labels[back]))
+    assert np.abs(ours.points - theirs.points[back]).max() <= 3 * (ours.error + theirs.error)
+    assert np.array_equal(order[theirs.head_leaders[::-1]][:, back], ours.head_leaders)
+
+
+@pytest.mark.parametrize("which", ["own", "block"])
+def test_units_and_later_tokens(which):
+    weights, x0 = own(2) if which == "own" else block(2)
+    ours = al.limit(weights, x0)
+    other = al.limit(
+        al.Weights(Q=weights.Q, K=np.array(weights.K) / 4.0, V=3.0 * np.array(weights.V)), 2.0 * x0
+    )
+    # three times as fast: t M V is the same only where powers of t are scaled, too
+    assert ours.certified and other.certified
+    assert np.array_equal(ours.labels, other.labels)
+    assert np.abs(ours.points - other.points / 2.0).max() <= 3 * (ours.error + other.error)
+    run = al.simulate(weights, x0, times=[0.2, 0.6], rtol=1e-13)
+    late = al.limit(run, times=[0.2, 30.0])
+    assert late.certified and np.abs(late.points - ours.points).max() <= 3 * (
+        late.error + ours.error
+    )
+    assert np.abs(late.z[0] - run.z[0]).max() < 1e-9
+    assert al.verify(late, again=True).holds
+
+
+def test_equal_tokens_under_the_mask():
+    # only those before which nothing differs stay equal
+    system = draw_heads(3)
+    x0 = np.concatenate([system.x0[:1], system.x0[:1], system.x0, system.x0[-1:]])
+    limit = HeadSystem(system.M, system.v, x0).limit(mask="causal")
+    assert limit.certified and al.verify(limit).holds
+    assert np.array_equal(limit.points[0], limit.points[1])
+    assert limit.labels[0] == limit.labels[1] == limit.labels[2]
+    assert (limit.head_leaders <= np.arange(len(x0))).all()
+
+
+# ---- files and the check
+
+
+def spoiled(limit: al.Limit, name: str, change) -> al.Limit:
+    values = dict(limit.state.values)
+    values[name] = change(np.array(values[name]))
+    return dataclasses.replace(limit, state=State("closed", values))
+
+
+def put(place, value):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize("which", ["causal", "own", "block"])
+def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path, which):
+    limit = {
+        "causal": lambda: draw_heads(5).limit(mask="causal", times=[0.5, 20.0]),
+        "own": lambda: al.limit(*own(1), times=[0.5, 20.0]),
+        "block": lambda: al.limit(*block(2), times=[0.5, 20.0]),
+    }[which]()
+    al.save(limit, tmp_path / "limit.nc")
+    assert difference(limit, al.load(tmp_path / "limit.nc")) == ""
+    found = al.verify(tmp_path / "limit.nc", again=True)
+    assert found.holds and found.way == "closed", found
+    assert all(one.holds and one.says.endswith(".") for one in found.checks)
+
+
+SPOILED = {
+    "labels": (
+        lambda one: dataclasses.replace(one, labels=0 * one.labels),
+        "grouped otherwise",
+    ),
+    "points": (
+        lambda one: dataclasses.replace(one, points=one.points + 1e-6),
+        "away from where the state shows it",
+    ),
+    "leaders of heads": (
+        lambda one: dataclasses.replace(one, head_leaders=one.head_leaders[::-1]),
+        "leaders of the heads",
+    ),
+    "error": (lambda one: dataclasses.replace(one, error=1e-16), "ten times|given as"),
+    "grade": (lambda one: dataclasses.replace(one, grade="group"), "does not follow"),
+    "another leader": (
+        lambda one: spoiled(
+            one, "leader", put((0, 0, 3), (int(one.state.values["leader"][0, 0, 3]) + 1) % 7)
+        ),
+        "not shown to stay open|no closed form|no limit",
+    ),
+    "another token": (
+        lambda one: spoiled(one, "tokens", put((1, 0, 4, 0), 1e3)),
+        "not shown to stay open",
+    ),
+    "tokens halfway": (
+        lambda one: spoiled(one, "tokens", lambda x: 0.05 * x),
+        "not shown to stay open",
+    ),
+    "copies": (lambda one: spoiled(one, "tokens", lambda x: np.stack([x[0]] * 3)), "are copies"),
+    "tolerance": (
+        lambda one: spoiled(one, "tolerance", lambda x: 1e-4 * x),
+        "a tolerance that double precision",
+    ),
+    "start size": (
+        lambda one: spoiled(one, "start_size", lambda x: 0.1 * x),
+        "are larger than the state says",
+    ),
+    "time": (
+        lambda one: spoiled(one, "t", lambda t: t + 0.1),
+        "time of the decision|away from|outside|are .* apart|given as|ten times",
+    ),
+    "later times": (
+        lambda one: dataclasses.replace(one, z=one.z + 1e-3),
+        "is not where the state leads",
+    ),
+    "basis": (
+        lambda one: dataclasses.replace(one, basis=one.basis[:, ::-1]),
+        "basis of F",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_spoiled_certificate_is_refused_with_the_reason(name):
+    change, words = SPOILED[name]
+    limit = al.limit(*own(3), times=[50.0])
+    assert limit.certified and len(np.unique(limit.labels)) > 1
+    found = al.verify(change(limit))
+    assert found.holds is False and re.search(words, found.reason), found.reason
+
+
+def test_a_forged_way_is_refused():
+    limit = al.limit(*own(1))
+    for V in (np.array([BLOCK, np.eye(2)]), np.array([np.eye(2), [[1.0, 0.0], [1.0, 1.0]]])):
+        weights = al.Weights(Q=limit.dynamics.weights.Q, K=limit.dynamics.weights.K, V=V)
+        other = dataclasses.replace(limit.dynamics, weights=weights)
+        found = al.verify(dataclasses.replace(limit, dynamics=other))
+        assert found.holds is False and "not diagonal" in found.reason
+    masked = dataclasses.replace(limit.dynamics, mask="causal")
+    found = al.verify(dataclasses.replace(limit, dynamics=masked))
+    assert found.holds is False, found
