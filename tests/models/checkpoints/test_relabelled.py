@@ -377,6 +377,11 @@ def test_a_number_under_its_other_name_is_read_and_must_agree(family, alias, own
         load(family, **{alias: value + 1})
 
 
+def test_modernbert_reads_half_a_window_first():
+    found = load("modernbert", local_attention=128, sliding_window=1)
+    assert [layer.attention.window for layer in found.parts.layers] == [None, 2]
+
+
 def test_gpt_neo_reads_the_words_of_its_layers_first():
     layers = [
         layer.attention.window
