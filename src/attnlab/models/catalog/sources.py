@@ -39,7 +39,7 @@ def load(
     tokenizer: Any = None,
     torch_files: bool = False,
 ) -> Model:
-    """Return the model under a catalog name, in a folder, on the hub, or in memory.
+    """Return the model under a catalog name, in a folder or file, on the hub, or in memory.
 
     Parameters
     ----------
@@ -48,9 +48,12 @@ def load(
         folder with config.json and *.safetensors, as Hugging Face writes them; a GGUF file; a raw
         file of llama2.c; "hf:owner/name@revision", from the folder owner/name of the mirror that the
         environment variable ATTNLAB_MIRROR names, or else through huggingface_hub with its cache
-        and its offline mode; a state dict, arrays by their names; or a model of the library transformers.
+        and its offline mode; a state dict, arrays by their names; or a model in memory: of the
+        library transformers, a HookedTransformer of TransformerLens, or a TransformerEncoder of
+        torch.nn.
     config : mapping, optional
-        The content of config.json, for a state dict.
+        The content of config.json, for a state dict. That of TransformerLens takes
+        vars(model.cfg), that of torch.nn {"nhead": 4, "norm_first": False, "activation": "relu"}.
     name : str, optional
         A name for the model.
     offline : bool, optional
@@ -94,8 +97,9 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or"
-            f" a state dict with config=, got {type(source).__name__}."
+            "A model must be a catalog name, a folder or file, hf:owner/name, a model of"
+            " transformers, TransformerLens or torch.nn, or a state dict with config=, got"
+            f" {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
