@@ -36,6 +36,7 @@ def main() -> int:
     rows = []
     for part in options.only.split(","):
         for row in importlib.import_module(part).rows():
+            row.part = part
             rows.append(row)
             print(
                 f"{row.work:58s} {seconds(row.seconds['attnlab']):>10s}   {said(row)}", flush=True

@@ -93,6 +93,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models.sentence": "",
         "models.survey": "",
         "models.intervals": "",
+        "models.compare": "",
         "models.iterate": "",
         "models.flow": "",
         "models.findings": "",

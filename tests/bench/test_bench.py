@@ -19,7 +19,7 @@ def bench(monkeypatch):
     """Imports a file of bench/ by its name."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield lambda name: __import__(name)
-    for name in ("table", "timing", "peers", "trained"):
+    for name in ("table", "timing", "peers", "trained", "limits"):
         sys.modules.pop(name, None)
 
 
@@ -116,7 +116,9 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(
     bench, from_docs, monkeypatch, tmp_path
 ):
     Row, page = bench("table").Row, from_docs("make_performance")
-    row = Row("attnlab --help", {"attnlab": 0.1234}, allowed=0.3, more={"processor": 1.5})
+    row = Row(
+        "attnlab --help", {"attnlab": 0.1234}, allowed=0.3, more={"processor": 1.5}, part="startup"
+    )
     before = (
         "a\n<!-- table -->\nb\n<!-- end table -->\nc\n<!-- start-up -->\nd\n<!-- end start-up"
         " -->\ne\n"
@@ -137,6 +139,31 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(
         and "\nd\n" not in text
         and text.endswith("\ne\n")
     )
+
+
+def test_limits_have_a_table_of_their_own_with_goals(bench, from_docs):
+    Row, page = bench("table").Row, from_docs("make_performance")
+    more = {"processor": 1.5, "grade": "exact", "events": 7}
+    rows = [
+        Row(f"limit, {name}", {"attnlab": 4.0}, allowed=allowed, more=more, part="limits").record()
+        for name, allowed in (("small", None), ("fast", 5.0), ("slow", 3.0))
+    ]
+    text = page.limits_table({"machine": "a machine", "load": 0.5}, rows)
+    assert "| small | 4 s | 1.5 s | exact | 7 | — | reported |" in text
+    assert "| fast | 4 s | 1.5 s | exact | 7 | 5 s | met |" in text
+    assert "| slow | 4 s | 1.5 s | exact | 7 | 3 s | MISSED: 3 s |" in text
+
+
+def test_every_kind_of_limit_is_computed(bench, monkeypatch):
+    """Small cases of the same kinds: several heads, and a proof."""
+    limits = bench("limits")
+    kinds = [case for case in limits.CASES if case.M is not None or case.proof]
+    assert len(kinds) == 2
+    goals = {case.allowed for case in limits.CASES}
+    assert {3.0, 30.0, 120.0} <= goals
+    monkeypatch.setattr(limits, "CASES", [case._replace(n=5, repeats=0) for case in kinds])
+    several, proved = limits.limits()
+    assert several.more["grade"] != "undecided" and proved.more["grade"] == "proved"
 
 
 def test_a_sweep_is_measured_in_a_process_of_its_own(bench):

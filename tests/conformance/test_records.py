@@ -84,7 +84,7 @@ def step() -> Any:
 
 
 def head_end() -> Any:
-    return HeadEnd("group", 1, None, False, True, (5,), "", "", 0.1)
+    return HeadEnd("group", 1, (1.0, 0.0), None, False, True, (5,), "", "", 0.1)
 
 
 RECORDS: dict[str, tuple[Any, set[str]]] = {
@@ -143,6 +143,7 @@ RESULTS: dict[str, tuple[Any, set[str]]] = {
     "several tokens": (lambda: reader().tokens(["a cat", "sat"]), STORED),
     "survey": (lambda: al.models.survey(bert(), TEXTS), DRAWN | STORED),
     "intervals": (lambda: al.models.intervals(example("survey")), STORED),
+    "comparison": (lambda: al.models.compare(bert(), bert(), texts=TEXTS), STORED),
     "weights of a head": (lambda: bert().weights(0, 1), set()),
     "findings": (lambda: al.models.findings(flow()), set()),
     "hidden states": (lambda: bert().hidden_states(IDS), set()),
@@ -167,6 +168,7 @@ RETURNED = {
     "findings": "findings",
     "survey": "survey",
     "intervals": "intervals",
+    "compare": "comparison",
 }
 """{function of al.models: the example above that it returns}."""
 

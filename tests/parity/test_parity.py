@@ -328,3 +328,30 @@ class Bomb:
 
     def __reduce__(self):
         return exec, ("raise SystemExit('the pickle ran')",)
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "feedforward"),
+    [
+        ("bert", "encoder.layer.1.attention.output.dense", "encoder.layer.0.output.dense"),
+        ("llama", "layers.1.self_attn.o_proj", "layers.0.mlp.down_proj"),
+        ("opt", "decoder.layers.1.self_attn.out_proj", "decoder.layers.0.fc2"),
+    ],
+)
+def test_a_model_without_parts_is_the_original_with_zero_columns(name, attention, feedforward):
+    """Head 2 of layer 1 writes nothing, nor does the feed-forward part of layer 0."""
+    with in_double():
+        model = make(name).double()
+        kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        ours = al.models.load(kept, config=model.config)  # not a view of what is zeroed below
+        size = ours.config.head_size
+        with torch.no_grad():
+            model.get_submodule(attention).weight[:, 2 * size : 3 * size] = 0
+            for parameter in model.get_submodule(feedforward).parameters():
+                parameter.zero_()
+        ids, mask = texts(61)
+        hidden, looks = original(model, ids, mask)
+    ablated = ours.without(heads=[(1, 2)], feedforward=[0])
+    own_hidden, own_looks = ablated.hidden_states(ids, mask), ablated.attention(ids, mask)
+    assert worst(own_hidden[:1], hidden[:1]) < 1e-10 and worst(own_looks[:1], looks[:1]) < 1e-10
+    assert worst(ours.hidden_states(ids, mask)[:1], hidden[:1]) > 1e-3

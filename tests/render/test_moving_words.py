@@ -93,7 +93,7 @@ def test_in_a_crowd_words_have_room_or_are_left_out_but_not_the_first():
     there = np.flatnonzero(np.isfinite(places).all(axis=1))
     assert {5, 9} <= set(there) and 10 < len(there) < len(points)
     others = [k for k in there if k not in (5, 9)]
-    assert covers(places[others], 0.97 * sizes[others]) == []
+    assert covers(places[others], sizes[others]) == []
 
 
 def test_a_point_without_a_word_keeps_words_away():

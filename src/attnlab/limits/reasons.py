@@ -53,6 +53,14 @@ class Obstacle(Worded):
             " V_h together grow faster than the sum of all V_h, of which some is negative"
         ),
     )
+    BETWEEN_CLASSES = (
+        "between classes",
+        (
+            "the heads of some token choose different classes, or other tokens of one class than the"
+            " class itself; where V_h do not commute, its z converges along the fastest direction"
+            " only"
+        ),
+    )
     HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
     GROWTH = (
         "growth",

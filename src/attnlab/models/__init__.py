@@ -9,6 +9,7 @@ theory.
     al.models.heads(Q=, K=, V=, O=)             a model from the matrices of heads alone
     al.models.spectra(m)                        a table with one row per head
     al.models.survey(m, texts)                  every head on many texts; al.models.intervals makes it a table
+    al.models.compare(a, b, texts=texts)        which heads changed between two checkpoints
     al.models.findings(al.models.spectra(m))    the findings in sentences; also for the other results
 
 `checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/`
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from attnlab.models.checkpoints.record import BadModel as BadModel
     from attnlab.models.checkpoints.record import Config as Config
     from attnlab.models.checkpoints.record import Parts as Parts
+    from attnlab.models.studies.comparisons import compare as compare
     from attnlab.models.studies.findings import findings as findings
     from attnlab.models.studies.flows import Flow as Flow
     from attnlab.models.studies.flows import flow as flow
@@ -57,6 +59,7 @@ _LAZY = {
     "findings": "attnlab.models.studies.findings",
     "survey": "attnlab.models.studies.surveys",
     "intervals": "attnlab.models.studies.surveys",
+    "compare": "attnlab.models.studies.comparisons",
 }
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "heads", "load", *_LAZY]

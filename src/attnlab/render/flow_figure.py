@@ -513,10 +513,12 @@ def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
         linestyle=(0, (5, 2)),
         label="effective rank",
     )
-    axes.set_ylim(0, 1.06 * n)
+    axes.set_ylim(0, (1.75 if paper.is_narrow else 1.06) * n)
+    if paper.is_narrow:
+        axes.set_yticks([0, n])
     axes.axhline(1.0, color=RULE, linewidth=0.8, zorder=0)
     axes.set_title(f"of {n} tokens")
-    axes.legend(**_inside(paper))
+    axes.legend(**_inside(paper) | _above(paper))
 
 
 def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
@@ -538,10 +540,13 @@ def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
         label="5 % below" if paper.is_narrow else "5 % of pairs are below",
     )
     low = float(np.nanmin(data["cosine_low"].values))
-    axes.set_ylim(min(-0.05, low - 0.06), 1.05)
+    bottom = min(-0.05, low - 0.06)
+    axes.set_ylim(bottom, 1.05 + (0.6 * (1.05 - bottom) if paper.is_narrow else 0.0))
+    if paper.is_narrow:
+        axes.set_yticks([0.0, 0.5, 1.0])
     axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
     axes.set_title("cosine of directions")
-    axes.legend(**_inside(paper))
+    axes.legend(**_inside(paper) | _above(paper))
 
 
 def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
@@ -573,6 +578,11 @@ def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
         "|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)"
     )
     axes.legend(**_inside(paper) | {"loc": "upper right", "ncols": 2})
+
+
+def _above(paper: Paper) -> dict[str, Any]:
+    """In a paper legends stand above the lines, where the limits leave room."""
+    return {"loc": "upper right", "labelspacing": 0.25} if paper.is_narrow else {}
 
 
 def _inside(paper: Paper) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def stage_iteration(data: xarray.Dataset) -> Stage:
         memory=max(TRAIL * last, 1.0),
     )
     panel = CrowdPanel(axes, crowd, WORD, token_size(n))
-    text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
+    text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} tokens"
     which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
     title(
         figure,

@@ -86,6 +86,11 @@ def _is_dataset(kind: str) -> Callable[[Any], bool]:
     return lambda thing: hasattr(thing, "data_vars") and thing.attrs.get("kind") == kind
 
 
+def _is_comparison(thing: Any) -> bool:
+    """Whether it is the table of a comparison."""
+    return {"layer", "head", "value_change"} <= set(getattr(thing, "columns", ()))
+
+
 def _is_intervals(thing: Any) -> bool:
     """Whether it is the table of a survey."""
     return {"number", "layer", "head", "mean"} <= set(getattr(thing, "columns", ()))
@@ -138,6 +143,13 @@ PICTURES = (
         is_one=_is_intervals,
         kinds={},
         no_figure="plot(data) draws the survey that the table is made of.",
+        no_movie="A table has no time axis. Film a sentence: al.models.sentence(model, text).",
+    ),
+    Picture(
+        title="the table of a comparison",
+        is_one=_is_comparison,
+        kinds={},
+        no_figure="It has no figure; al.models.findings(table) says what changed.",
         no_movie="A table has no time axis. Film a sentence: al.models.sentence(model, text).",
     ),
     Picture(

@@ -107,7 +107,7 @@ def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
                 not has_key,
             )
         _draw_received(parts[-1], parts[-1].subplots(), data, paper)
-        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
+        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} tokens"
         title(
             figure,
             f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
@@ -350,7 +350,7 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         _draw_cosines(left, data, paper)
         _draw_shrinking(right, data, paper)
         _draw_leading(bottom, bottom.subplots(), data, paper)
-        text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
+        text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} tokens"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
         title(
             figure,

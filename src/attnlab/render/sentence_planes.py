@@ -108,8 +108,9 @@ def draw_words(data: xarray.Dataset, paper: Paper = SCREEN, other: str = "twin")
                 cosine = float(data["cosine"].sel(variant=variant).values[step])
                 share = f"{plane.shares[row, step]:.0%}".replace("%", " %")
                 where = "embedding" if step == 0 else f"layers done: {step}"
+                short = "embedding" if step == 0 else f"{step} layers"
                 axes.set_title(
-                    f"{title_of(variant)}\n{where}, cosine {cosine:.2f}"
+                    f"{title_of(variant)}\n{short}, cosine {cosine:.2f}"
                     if paper.is_narrow
                     else f"{title_of(variant)}, {where}\n"
                     f"mean cosine {cosine:.2f}, {share} of the variance shown",

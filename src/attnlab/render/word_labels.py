@@ -19,11 +19,11 @@ LONGEST_WORD = 14
 ROUNDS = (1.0, 2.2, 3.6, 5.2)
 """How far from its point a word may stand, in units of the first place."""
 
+NEAR_ROUNDS = 2
+"""So many of these places are tried in a crowd."""
+
 BESIDE = 6.0
 """Points between a word and its point beyond which a hair line joins them."""
-
-LEAST_COVER = 0.02
-"""The part of a word that may cover something before it is left out of a crowd."""
 
 ALL_LABELLED = 24
 """Up to this many points all have their words; of more those that find room beside them."""
@@ -90,7 +90,7 @@ def label_points(
     frame = axes.get_window_extent()
     box = np.array([frame.x0, frame.y0, frame.x1, frame.y1]) / to_dots
     sizes = np.array([word_size(word, size) for word in drawn]).reshape(-1, 2)
-    is_crowded = sum(map(bool, drawn)) > ALL_LABELLED  # then it stands beside its point or nowhere
+    is_crowded = sum(map(bool, drawn)) > ALL_LABELLED  # then it stands near its point or nowhere
     places = place_words(at, sizes, box, is_crowded, first)
     for number, middle in enumerate(places):
         if not np.isfinite(middle).all():  # it has no room, or no word
@@ -136,7 +136,7 @@ def place_words(
     inside the box (4,): those with the numbers `first`, then from top to bottom.
 
     Each takes the nearest free place. Without one it covers as little as it can. If is_crowded, the
-    others stand beside their points, and one that would cover something has the place NaN.
+    others stand near their points, and one that would cover something has the place NaN.
     """
     taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in points]
     found = np.full((len(points), 2), np.nan)
@@ -147,16 +147,16 @@ def place_words(
         if not width:
             continue
         is_bound = is_crowded and number not in first
-        low, high = points[number] - (width + 20), points[number] + (width + 20)
+        low, high = points[number] - (width + 40), points[number] + (width + 40)
         around = (
             [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()]
             if is_bound
             else taken
         )
         middle, cost = _free_place(
-            points[number], width, height, around, box, ROUNDS[:1] if is_bound else ROUNDS
+            points[number], width, height, around, box, ROUNDS[:NEAR_ROUNDS] if is_bound else ROUNDS
         )
-        if is_bound and cost > LEAST_COVER * width * height:
+        if is_bound and cost > 0:
             continue
         taken.append(_box(middle, width, height))
         found[number] = middle

@@ -101,6 +101,61 @@ def test_diagonal_values_of_a_single_score_agree_with_one_head():
     assert two.certified
 
 
+def turning(n=4, seed=0) -> tuple[al.Weights, np.ndarray]:
+    """Two heads that do not commute, with the sum diag(1, 0.5)."""
+    other = np.array([[0.25, 0.125], [-0.25, 0.25]])
+    V = np.array([np.diag([1.0, 0.5]) - other, other])
+    M = np.array([[[1.0, 0.3], [0.3, 0.7]], [[0.6, -0.2], [-0.2, 1.1]]])
+    x0 = np.random.default_rng([24, 8, seed]).uniform(-2.0, 2.0, (n, 2))
+    return al.Weights(Q=np.tile(np.eye(2), (2, 1, 1)), K=M, V=V), x0
+
+
+def test_heads_that_do_not_commute_against_a_long_run():
+    # z converges where all heads of a token choose one class
+    from scipy.integrate import solve_ivp
+
+    seen = 0
+    for seed in range(6):
+        weights, x0 = turning(seed=seed)
+        limit = al.limit(weights, x0, times=[0.0, 2.0, 9.0])
+        if not limit.certified:
+            continue
+        seen += 1
+
+        def velocity(_, y, weights=weights, shape=x0.shape):
+            x, out = y.reshape(shape), np.zeros(shape)
+            for M, V in zip(np.array(weights.M), weights.full_V, strict=True):
+                scores = x @ M @ x.T
+                P = np.exp(scores - scores.max(axis=1, keepdims=True))
+                out += (P / P.sum(axis=1, keepdims=True)) @ x @ V.T
+            return out.ravel()
+
+        run = solve_ivp(velocity, (0, 9), x0.ravel(), "DOP853", [2.0, 9.0], rtol=1e-12, atol=1e-12)
+        for number, t in enumerate([2.0, 9.0]):
+            z = run.y[:, number].reshape(x0.shape) * np.exp(-np.array([1.0, 0.5]) * t)
+            assert np.abs(limit.z[number + 1] - z).max() < 1e-7
+        assert np.abs(limit.z[2] - limit.points).max() < 0.3 and al.verify(limit).holds
+    assert seen >= 3
+
+
+def test_tokens_with_a_negative_head_against_the_closed_form():
+    # tokens u, -u: u' = sum_h v_h u tanh(m_h u^2), so ln z moves by the integral of sum_h v_h (tanh
+    # - 1); v_1 < 0
+    from scipy.integrate import solve_ivp
+
+    v, m = np.array([1.0, -0.3]), np.array([1.0, 0.5])
+    limit = HeadSystem(m[:, None, None], v, np.array([[0.8], [-0.8]])).limit()
+    found = solve_ivp(
+        lambda t, y: (v * (np.tanh(m * np.exp(2 * (y + t * v.sum()))) - 1)).sum(keepdims=True),
+        (0.0, 20.0),
+        [np.log(0.8)],
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    assert limit.grade == "exact" and limit.count == 2 and al.verify(limit).holds
+    assert abs(limit.points[0, 0] - np.exp(found.y[0, -1])) < 1e-9
+
+
 def test_many_random_starts_are_answered():
     grades = [causal(seed).grade for seed in range(1, 7)]
     grades += [al.limit(*own(seed)).grade for seed in range(7)]
@@ -121,7 +176,11 @@ def test_many_random_starts_are_answered():
                 V=np.array([BLOCK, np.eye(2)]),
             ),
             {},
-            ("with their own V_h", "Head 0 has a V that is not diagonal", "common eigenvectors"),
+            (
+                "with their own V_h",
+                "Head 0 has a V that is not diagonal",
+                "eigenvectors of the sum",
+            ),
         ),
         (own()[0], {"dt": 0.1}, ("in residual layers", "without dt")),
         (own()[0], {"mask": "causal", "dt": 0.1}, ("in residual layers", "without dt")),
@@ -251,11 +310,12 @@ def put(place, value):
     return change
 
 
-@pytest.mark.parametrize("which", ["causal", "own", "block"])
+@pytest.mark.parametrize("which", ["causal", "own", "sum", "block"])
 def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path, which):
     limit = {
         "causal": lambda: draw_heads(5).limit(mask="causal", times=[0.5, 20.0]),
         "own": lambda: al.limit(*own(1), times=[0.5, 20.0]),
+        "sum": lambda: al.limit(*turning(), times=[0.5, 20.0]),
         "block": lambda: al.limit(*block(2), times=[0.5, 20.0]),
     }[which]()
     al.save(limit, tmp_path / "limit.nc")
@@ -329,7 +389,11 @@ def test_a_spoiled_certificate_is_refused_with_the_reason(name):
 
 def test_a_forged_way_is_refused():
     limit = al.limit(*own(1))
-    for V in (np.array([BLOCK, np.eye(2)]), np.array([np.eye(2), [[1.0, 0.0], [1.0, 1.0]]])):
+    for V in (
+        np.array([BLOCK, np.eye(2)]),
+        np.array([np.eye(2), [[1.0, 0.0], [1.0, 1.0]]]),
+        np.array([[[0.5, 1e-17], [0.0, 0.5]], np.eye(2)]),
+    ):
         weights = al.Weights(Q=limit.dynamics.weights.Q, K=limit.dynamics.weights.K, V=V)
         other = dataclasses.replace(limit.dynamics, weights=weights)
         found = al.verify(dataclasses.replace(limit, dynamics=other))

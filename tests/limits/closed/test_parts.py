@@ -142,6 +142,10 @@ def draw(rng, kind):
     if kind == "blocks":
         d, H = 2, 1
         V = np.array([[[1.0, rng.choice([0.25, 1.0, -0.5])], [0.0, 1.0]]])
+    elif kind == "sum":
+        d = 2
+        V = rng.choice([-0.25, 0.0, 0.25, 0.5], (H, d, d))
+        V[0] = np.diag([1.0, rng.choice([0.5, 0.0, -0.25])]) - V[1:].sum(axis=0)
     else:
         values = rng.choice([0.25, 0.5, 1.0, -0.125], (H, 1 if kind == "causal" else d))
         V = np.array([np.diag(np.broadcast_to(row, d)) for row in values])
@@ -164,7 +168,7 @@ def draw(rng, kind):
     return problem, x, scores.argmax(axis=2)
 
 
-@pytest.mark.parametrize("kind", ["causal", "own", "blocks"])
+@pytest.mark.parametrize("kind", ["causal", "own", "blocks", "sum"])
 @pytest.mark.parametrize("draws", [250, pytest.param(4000, marks=pytest.mark.slow)])
 def test_what_passes_stays_open_and_what_closes_does_not_pass(kind, draws):
     rng, passed, closed, outside = np.random.default_rng(draws), 0, 0, 0
@@ -209,7 +213,7 @@ def test_what_passes_stays_open_and_what_closes_does_not_pass(kind, draws):
     assert kind != "causal" or outside > 0
 
 
-@pytest.mark.parametrize("kind", ["causal", "own", "blocks"])
+@pytest.mark.parametrize("kind", ["causal", "own", "blocks", "sum"])
 def test_the_check_finds_the_same_motion(kind):
     rng, seen = np.random.default_rng(7), 0
     while seen < 20:

@@ -70,14 +70,14 @@ def test_heads_add_up_to_the_stream():
     from attnlab.models.checkpoints.forward import apply_norm, feedforward
 
     model = load("bert")
-    data = model.run([np.array([3, 1, 4, 1])])
+    data = model.run([np.array([3, 1, 4, 1])], keep=["x", "heads", "feedforward"])
     for number, layer in enumerate(model.parts.layers):
         x = data["x"].values[0, number]
         added = data["heads"].values[0, number].sum(axis=0) + layer.attention.output_bias
         middle = apply_norm(layer.attention_block.norm_sum, x + added)
-        after = apply_norm(
-            layer.feedforward_block.norm_sum, middle + feedforward(layer.feedforward, middle)
-        )
+        fed = feedforward(layer.feedforward, middle)
+        np.testing.assert_allclose(data["feedforward"].values[0, number], fed, atol=1e-10)
+        after = apply_norm(layer.feedforward_block.norm_sum, middle + fed)
         np.testing.assert_allclose(data["x"].values[0, number + 1], after, atol=1e-10)
 
 
@@ -121,7 +121,9 @@ def test_words_and_added_tokens_of_a_list():
 
 def test_what_cannot_run_is_refused():
     model = load("bert")
-    with pytest.raises(ValueError, match=r"keep must hold some of x, attention, heads, got walk"):
+    with pytest.raises(
+        ValueError, match=r"keep must hold some of x, attention, heads, feedforward, got walk"
+    ):
         model.run([np.arange(3)], keep=("walk",))
     with pytest.raises(ValueError, match="leave mask out"):
         model.hidden_states([np.arange(3)], mask=np.ones(3))

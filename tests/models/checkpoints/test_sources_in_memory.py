@@ -4,8 +4,8 @@ weights in a folder, or refused.
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -140,7 +140,8 @@ def test_files_of_torch_are_read_only_when_asked(tmp_path, monkeypatch):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(BadModel, match=r"is a pickle.*torch_files=True"):
         al.models.load(folder)
-    if importlib.util.find_spec("torch") is None:
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)  # as if it were not installed
         with pytest.raises(
             MissingLibrary, match=r"pytorch_model\.bin is a file of torch.*pip install torch"
         ):

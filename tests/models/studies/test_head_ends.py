@@ -50,6 +50,7 @@ def test_planted_heads_end_where_they_must(block, points, end, groups):
     assert end_of(row) == end
     assert groups is None or row.groups == groups
     assert (row.horizon is not None) == ("rotating" in end)
+    assert row.lambda1 == pytest.approx((max(block[0][0], 0.0), abs(block[0][1])))  # 0: the kernel
     if end == "together, rotating":
         assert not row.has_leaders
     assert HeadEnd.of_record(json.loads(json.dumps(row.record))) == row
@@ -163,19 +164,17 @@ def test_a_head_is_measured_from_what_its_layer_reads():
 
 
 def row(end):
-    grade = "undecided" if end in ("nothing grows", "undecided") else "group"
     return HeadEnd(
-        grade,
-        {"all together": 1, "together, rotating": 1, "two or more": 2, "groups, rotating": 2}.get(
-            end
-        ),
-        9.0 if "rotating" in end else None,
-        end == "nothing grows",
-        False,
-        (),
-        "",
-        "",
-        0.0,
+        grade="undecided" if end in ("nothing grows", "undecided") else "group",
+        count=2 if end.startswith(("two", "groups")) else 1,
+        lambda1=(1.0, 0.5 if "rotating" in end else 0.0),
+        horizon=9.0 if end.endswith(("rotating", "time")) else None,
+        nothing_grows=end == "nothing grows",
+        has_leaders=False,
+        groups=(),
+        obstacle="",
+        reason="",
+        seconds=0.0,
     )
 
 

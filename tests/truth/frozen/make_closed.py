@@ -1,12 +1,12 @@
 """Make closed.json: small systems whose flow has powers of the time in its closed form, followed in
 extended precision.
 
-Several heads under the causal mask, heads with diagonal V_h of their own, one head whose V has
-Jordan blocks; and residual layers with several heads, V_h = v_h I, which need no integrator. As in
-make_groups.py nothing is proved: the Taylor integrator of make_heads.py takes the tokens with fifty
-digits until they are e^34 times larger. At some late times the leaders of all heads and z = e^{-tW} x,
-W = sum V_h, along the growing coordinates are written down. What is certified must say the same at
-these times.
+Several heads under the causal mask, heads with their own V_h, diagonal or with a diagonal sum, one
+head whose V has Jordan blocks; and residual layers with several heads, V_h = v_h I, which need no
+integrator. As in make_groups.py nothing is proved: the Taylor integrator of make_heads.py takes the
+tokens with fifty digits until they are e^34 times larger. At some late times the leaders of all heads
+and z = e^{-tW} x, W = sum V_h, along the growing coordinates are written down. What is certified must
+say the same at these times.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
 
@@ -119,17 +119,31 @@ def f_layers(rng, k):
     }
 
 
+def f_sum(rng, k):
+    """V_h that mix coordinates and do not commute; their sum is diagonal, exactly."""
+    H, d, n = 2 + k % 3, 2 + k % 2, int(rng.integers(3, 8))
+    W = np.diag(grid(np.sort(rng.uniform(0.4, 1.3, d))[::-1], 1 / 64))
+    if k % 4 == 1:
+        W[-1, -1] = -0.5
+    if k % 8 == 2:
+        W[-1, -1] = 0.0
+    V = grid(rng.uniform(-0.5, 0.5, (H, d, d)), 1 / 64)
+    V[0] = W - V[1:].sum(axis=0)
+    return {"V": V, "M": scores(rng, k, H, d), "x0": start(rng, n, d)}
+
+
 FAMILIES = {
     "causal": (f_causal, 20, "several heads under the causal mask"),
     "own": (f_own, 16, "diagonal V_h"),
     "both": (f_both, 8, "diagonal V_h under the causal mask"),
     "blocks": (f_blocks, 14, "one head with Jordan blocks"),
     "layers": (f_layers, 14, "residual layers with several heads"),
+    "sum": (f_sum, 10, "V_h that do not commute, with a diagonal sum"),
     "mirror": (f_mirror, 6, "mirrored pairs with noise 1e-2 .. 1e-12"),
 }
 
 
-ORDER = ("causal", "own", "both", "blocks", "mirror", "layers")  # of the seeds
+ORDER = ("causal", "own", "both", "blocks", "mirror", "layers", "sum")  # of the seeds
 
 
 def draw(family, k):

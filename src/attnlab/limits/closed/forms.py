@@ -1,7 +1,8 @@
 """The tokens as functions of the time while leaders stay: terms s^p e^{mu s} sum A x B^T.
 
 A (m, m) combines tokens, B (d, d) coordinates. `CoordinateForm` is for several heads with diagonal
-V_h: each coordinate is an equation of its own. `JordanForm` is for one head with V = D + N, D
+V_h: each coordinate is an equation of its own. `OwnForm` is for several heads with any V_h whose sum
+is diagonal. `JordanForm` is for one head with V = D + N, D
 diagonal, N nilpotent and D N = N D, where e^{sV} = e^{sD} sum_k s^k N^k / k!.
 """
 
@@ -148,6 +149,81 @@ class JordanForm:
         leader = x[self.leader]
         rest = (x - leader) @ exponential(self.V, -t - s).T
         return np.asarray(leader @ exponential(self.V, -t).T + rest)
+
+
+class OwnForm:
+    """Several heads with any V_h whose sum W is diagonal, exactly; each token moves as a class.
+
+    Leaders of one class all move by e^{sW} U, U = sum_h V_h x_{L_h}, and so do their followers: x(s) =
+    x + W^{-1} (e^{sW} - 1) U.
+    """
+
+    def __init__(self, V: np.ndarray, leader: np.ndarray):
+        H, m = leader.shape
+        d, every = V.shape[1], np.eye(m)
+        self.V, self.leader, self.rates = V, leader, exact_diagonal(V) or []
+        zero, ones = (Fraction(0), 0), np.ones(m)
+        self.terms: dict[Key, list[Piece]] = {zero: [Piece(every, ones, np.eye(d))]}
+        for h in range(H):
+            follow = _map(leader[h])
+            for rate in sorted(set(self.rates)):
+                inside = np.array([one == rate for one in self.rates])
+                B = np.where(inside[:, None], V[h], 0.0) / (float(rate) or 1.0)
+                key = (rate, 0) if rate else (Fraction(0), 1)
+                self.terms.setdefault(key, []).append(Piece(follow, ones, B))
+                if rate:
+                    self.terms[zero].append(Piece(-follow, -ones, B))
+        self.kind = np.unique(leader, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+        self.is_steady, self.is_mixed = np.ones(m, bool), np.zeros(m, bool)
+        self.converges = True
+
+    def _scales(self, t: float) -> np.ndarray:
+        """e^{-rate t} / rate where a coordinate grows, else 0, (d,)."""
+        return np.array(
+            [np.exp(-float(one) * t) / float(one) if one > 0 else 0.0 for one in self.rates]
+        )
+
+    def points(self, x: np.ndarray, t: float) -> np.ndarray:
+        """The limits of z, (m, d): W^{-1} e^{-tW} U."""
+        return np.einsum("hab,hib->ia", self.V, x[self.leader]) * self._scales(t)
+
+    def points_error(self, error: np.ndarray, t: float) -> np.ndarray:
+        """What errors (d,) of all tokens do to the limits, (m, d)."""
+        out = np.zeros((len(self.kind), len(error)))
+        for kind in np.unique(self.kind):
+            members = self.kind == kind
+            own = self.leader[:, int(np.argmax(members))]
+            # heads with one leader act on it together
+            size = sum(np.abs(self.V[own == one].sum(axis=0)) for one in np.unique(own))
+            out[members] = (size @ error) * self._scales(t)
+        return out
+
+    def rescaled(self, x: np.ndarray, t: float, s: float) -> np.ndarray:
+        """z at the time t + s, (m, d)."""
+        rates = np.array([float(one) for one in self.rates])
+        U, safe = np.einsum("hab,hib->ia", self.V, x[self.leader]), np.where(rates == 0, 1, rates)
+        moved = np.where(rates == 0.0, s, -np.expm1(-rates * s) / safe) * np.exp(-rates * t)
+        return np.asarray(x * np.exp(-rates * (t + s)) + U * moved)
+
+
+def exact_diagonal(V: np.ndarray) -> list[Fraction] | None:
+    """The diagonal of the sum of V (H, d, d), exactly; None where the sum is not diagonal."""
+    d = V.shape[1]
+    total = [
+        [sum((Fraction(float(one[a, b])) for one in V), Fraction(0)) for b in range(d)]
+        for a in range(d)
+    ]
+    if any(total[a][b] for a in range(d) for b in range(d) if a != b):
+        return None
+    return [total[a][a] for a in range(d)]
+
+
+def own_form(leader: np.ndarray, V: np.ndarray) -> OwnForm | None:
+    """The form for leaders (H, m) and V (H, d, d); None where some token does not move as a
+    class.
+    """
+    is_steady = all(_follows_class(leader, i) for i in range(leader.shape[1]))
+    return OwnForm(V, leader) if is_steady else None
 
 
 def coordinate_form(leader: np.ndarray, values: np.ndarray) -> CoordinateForm | None:

@@ -2,8 +2,9 @@
 
     x_i' = sum_h V_h sum_j P^h_ij x_j,      P^h_ij = softmax_j( x_i^T M_h x_j )
 
-Either all V_h are diagonal, with any mask and scores that differ; or there is one head and V = D + N
-with D diagonal, N nilpotent, and N_ab = 0 where D_aa and D_bb differ: Jordan blocks.
+Either all V_h are diagonal, with any mask and scores that differ; or their sum is diagonal to the last
+digit; or there is one head and V = D + N with D diagonal, N nilpotent, and N_ab = 0 where D_aa and
+D_bb differ: Jordan blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from functools import cached_property
 import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, choose_coordinates
-from attnlab.limits.closed.forms import Form, coordinate_form, exponential, jordan_form
+from attnlab.limits.closed.forms import (
+    Form,
+    coordinate_form,
+    exact_diagonal,
+    exponential,
+    jordan_form,
+    own_form,
+)
+from attnlab.limits.heads.classes import in_classes
 from attnlab.limits.heads.problem import read_heads, refusal
 from attnlab.limits.problem import Refused, check_form, one_head, staying_equal
 from attnlab.limits.products import score_matrices
@@ -74,7 +83,12 @@ class ClosedProblem:
     @property
     def is_jordan(self) -> bool:
         """Whether V has Jordan blocks."""
-        return has_blocks(self.V[0])
+        return len(self.V) == 1 and has_blocks(self.V[0])
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether several heads mix coordinates."""
+        return len(self.V) > 1 and is_mixing(self.V)
 
     @property
     def tokens(self) -> np.ndarray:
@@ -126,11 +140,15 @@ class ClosedProblem:
         """The closed form for leaders (H, m), if there is one."""
         if self.is_jordan:
             return jordan_form(leader, self.V[0])
+        if self.is_coupled:
+            return own_form(leader, self.V)
         return coordinate_form(leader, np.diagonal(self.V, axis1=1, axis2=2))
 
     def why_open(self, leader: np.ndarray) -> str:
         """What stands in the way of a closed form for these leaders."""
         form = self.form(leader)
+        if self.is_coupled and form is None and in_classes(leader):
+            return "between classes"
         return "no limit" if form is not None and not form.converges else "no classes"
 
     def describe_values(self) -> tuple[str, str]:
@@ -139,10 +157,17 @@ class ClosedProblem:
         what = (
             "Jordan blocks D + N"
             if self.is_jordan
-            else f"diagonal in {len(self.V)} heads{', causal mask' if self.is_causal else ''}"
+            else f"{'of' if self.is_coupled else 'diagonal in'} {len(self.V)} heads"
+            + (", with a diagonal sum" if self.is_coupled else "")
+            + (", causal mask" if self.is_causal else "")
         )
         k, d = self.basis.shape[1], len(self.growth)
         return what, f"k = {k} of {d}; rates {rates}{', ...' if d > 8 else ''}"
+
+
+def is_mixing(V: np.ndarray) -> bool:
+    """Whether some of V (H, d, d) is not diagonal."""
+    return bool((V * (1.0 - np.eye(V.shape[1]))).any())
 
 
 def has_blocks(V: np.ndarray) -> bool:
@@ -196,20 +221,20 @@ def make_own_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
                 " mask. For a mask or for other V_h take continuous time, without dt",
             )
         )
-    identity = np.eye(V.shape[1])
-    for number, one in enumerate(V):
-        if (one * identity != one).any():
-            given = int(np.argmax(same_head == number))
-            raise Refused(
-                refusal(
-                    len(V),
-                    "with their own V_h",
-                    f"Head {given} has a V that is not diagonal. Limits of several heads are"
-                    " computed for diagonal V_h, v_h I among them. If all V_h commute, give tokens"
-                    " and weights in their common eigenvectors; if they do not, z need not"
-                    " converge",
-                )
+    if is_mixing(V) and exact_diagonal(V) is None:
+        given = int(
+            np.argmax(same_head == next(h for h in range(len(V)) if is_mixing(V[h : h + 1])))
+        )
+        raise Refused(
+            refusal(
+                len(V),
+                "with their own V_h",
+                f"Head {given} has a V that is not diagonal, nor is the sum of all V_h. Limits of"
+                " several heads are computed for diagonal V_h, v_h I among them, and for V_h whose"
+                " sum is diagonal to the last digit. So give tokens and weights in the eigenvectors"
+                " of the sum, and set the first V_h to the diagonal sum minus the others",
             )
+        )
     return make_closed_problem(dynamics, x0, V, M, same_head)
 
 
@@ -223,6 +248,8 @@ def make_closed_problem(
     rates = np.diagonal(V, axis1=1, axis2=2)
     diagonal = dataclasses.replace(moved, weights=Weights(V=np.diag(rates.sum(axis=0))))
     coordinates = choose_coordinates(diagonal, "x")._replace(dynamics=moved)
+    if heads > 1 and is_mixing(V):  # rounding of the largest coordinate comes to all others
+        coordinates = coordinates._replace(group=np.zeros(d, np.int64))
     problem = ClosedProblem(dynamics, coordinates, V, M, same_head, staying_equal(dynamics, x0))
     if not (problem.growth > 0.0).any():
         raise Refused(

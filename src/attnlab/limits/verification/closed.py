@@ -99,10 +99,13 @@ class Closed(Heads):
         kept = [one for one in kept if one[1].any()]
         require(len(kept) > 0, "No head does anything.")
         diagonal = all(np.array_equal(V, np.diag(np.diagonal(V))) for _, V, _ in kept)
-        require(
-            diagonal or len(kept) == 1,
-            "The V of a head is not diagonal, and the proof is about diagonal ones.",
-        )
+        if not diagonal and len(kept) > 1:
+            sums = [[sum(map(Fraction, row)) for row in rows] for rows in _entries(kept)]
+            is_one = not any(
+                sums[a][b] for a in range(len(sums)) for b in range(len(sums)) if a != b
+            )
+            require(is_one, "The V of a head is not diagonal, nor is the sum of all of them.")
+            return kept
         D = np.diagonal(self._sum(kept))
         N = self._sum(kept) - np.diag(D)
         require(
@@ -116,10 +119,19 @@ class Closed(Heads):
     def _sum(kept: list[tuple[list[int], np.ndarray, np.ndarray]]) -> np.ndarray:
         return np.asarray(np.array([V for _, V, _ in kept]).sum(axis=0))
 
+    @property
+    def is_mixing(self) -> bool:
+        """Whether several heads mix coordinates."""
+        return len(self.heads) > 1 and any(
+            np.count_nonzero(V) > np.count_nonzero(np.diagonal(V)) for _, V, _ in self.heads
+        )
+
     @cached_property
     def W(self) -> np.ndarray:
-        """The sum of all V_h."""
-        return self._sum(self.heads)
+        """The sum of all V_h; its entries are rounded once."""
+        return np.array(
+            [[float(sum(map(Fraction, row))) for row in rows] for rows in _entries(self.heads)]
+        )
 
     @cached_property
     def growth(self) -> np.ndarray:
@@ -156,6 +168,8 @@ class Closed(Heads):
     def by_rate(self, size: np.ndarray) -> np.ndarray:
         """For each coordinate the largest size of those that share its tolerance, (d,)."""
         growth = self.growth
+        if self.is_mixing:
+            return np.full_like(size, size.max())
         order = np.argsort(growth)
         groups: list[list[int]] = [[]]
         least = 1e-6 * max(float(np.abs(growth).max()), 1e-300)
@@ -308,7 +322,7 @@ class Closed(Heads):
     # the steps
 
     def check_equation(self) -> str:
-        """V_h are diagonal, or V has Jordan blocks."""
+        """V_h are diagonal, or their sum is, or V has Jordan blocks."""
         require((self.growth > 0).any(), "Nothing grows.")
         one = "one head" if len(self.heads) == 1 else f"{len(self.heads)} heads"
         rates = ", ".join(f"{rate:.6g}" for rate in -np.sort(-self.growth)[:6])
@@ -362,7 +376,8 @@ class Closed(Heads):
         turns around and no other one moves; so must its limit.
         """
         diagonals = np.array([np.diagonal(V) for _, V, _ in self.heads])
-        alone = ~(self.W - np.diag(self.growth)).any(axis=1)
+        off = np.array([V - np.diag(np.diagonal(V)) for _, V, _ in self.heads])
+        alone = ~off.any(axis=(0, 2))
         tested = alone & (diagonals >= 0).all(axis=0) & (self.growth > 0)
         x0, points = self.limit.x0[:, tested], self.limit.points[:, tested[self.growth > 0]]
         slack = self.limit.error + 1e-9 * np.abs(self.limit.x0).max(initial=1e-300)
@@ -506,6 +521,12 @@ def _least_partial_sum(
             above = own[p + 1] if p < most else 0.0
             parts.append(np.broadcast_to(np.asarray(own[p] - above), shape))
     return np.array(np.cumsum(np.array(parts), axis=0).min(axis=0))
+
+
+def _entries(heads: list[tuple[list[int], np.ndarray, np.ndarray]]) -> list[list[list[float]]]:
+    """For each place of a matrix the entries of all V_h there."""
+    found: list[list[list[float]]] = np.array([V for _, V, _ in heads]).transpose(1, 2, 0).tolist()
+    return found
 
 
 def _product(N: Sparse, rows: Sparse) -> Sparse:

@@ -4,13 +4,12 @@ memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnlab.checks import MissingLibrary
 from attnlab.models.catalog import catalog
+from attnlab.models.catalog.hub import HUB, hub_folder
 from attnlab.models.checkpoints.families import families, family_of
 from attnlab.models.checkpoints.files import (
     PICKLES,
@@ -23,18 +22,12 @@ from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
 from attnlab.models.checkpoints.gguf_names import checkpoint_of
 from attnlab.models.checkpoints.gguf_tokens import has_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
-from attnlab.models.checkpoints.model import INSTALL, Model
+from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.objects import describe_object
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
 from attnlab.models.checkpoints.torch_files import open_torch_files
-
-HUB = "hf:"
-"""The prefix of the name of a model of the hub."""
-
-HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"]
-"""Nothing else is taken from a repository: no pickle, no code."""
 
 
 def load(
@@ -46,17 +39,21 @@ def load(
     tokenizer: Any = None,
     torch_files: bool = False,
 ) -> Model:
-    """Return the model under a catalog name, in a folder, on the hub, or in memory.
+    """Return the model under a catalog name, in a folder or file, on the hub, or in memory.
 
     Parameters
     ----------
     source : str, path, mapping or model
         The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a
         folder with config.json and *.safetensors, as Hugging Face writes them; a GGUF file; a raw
-        file of llama2.c; "hf:owner/name@revision", through huggingface_hub with its cache and its offline
-        mode; a state dict, arrays by their names; or a model of the library transformers.
+        file of llama2.c; "hf:owner/name@revision", from the folder owner/name of the mirror that the
+        environment variable ATTNLAB_MIRROR names, or else through huggingface_hub with its cache
+        and its offline mode; a state dict, arrays by their names; or a model in memory: of the
+        library transformers, a HookedTransformer of TransformerLens, or a TransformerEncoder of
+        torch.nn.
     config : mapping, optional
-        The content of config.json, for a state dict.
+        The content of config.json, for a state dict. That of TransformerLens takes
+        vars(model.cfg), that of torch.nn {"nhead": 4, "norm_first": False, "activation": "relu"}.
     name : str, optional
         A name for the model.
     offline : bool, optional
@@ -100,8 +97,9 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or"
-            f" a state dict with config=, got {type(source).__name__}."
+            "A model must be a catalog name, a folder or file, hf:owner/name, a model of"
+            " transformers, TransformerLens or torch.nn, or a state dict with config=, got"
+            f" {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
@@ -144,14 +142,14 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
 def fetch_from_hub(
     source: str, name: str | None = None, *, force: bool = False, offline: bool = False
 ) -> tuple[Path, Model]:
-    """Download hf:owner/name[@revision] into the hub's own cache. Return its folder and the checked
-    model.
+    """Download hf:owner/name[@revision] into the hub's own cache, or find it in the mirror. Return
+    its folder and the checked model.
 
     Cached files are downloaded again only if they changed on the hub, or with force. offline:
     nothing is downloaded.
     """
     said = source.removeprefix(HUB)
-    folder = _hub_folder(said, force, offline)
+    folder = hub_folder(said, force, offline)
     return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
 
 
@@ -256,63 +254,3 @@ def _make_model(
     except BadModel as error:
         raise BadModel(f"{name} cannot be loaded. {error}") from None
     return Model(name, parts, raw, source, licence, tokenizer, address)
-
-
-def check_hub_name(said: str) -> tuple[str, str | None]:
-    """Return the repository and the revision that owner/name[@revision] names, or raise a
-    ValueError.
-    """
-    match = re.fullmatch(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", said)
-    if match is None or ".." in said:
-        raise ValueError(
-            "A model of the hub is written hf:owner/name or hf:owner/name@revision, got"
-            f" {HUB + said!r}."
-        )
-    return match[1], match[2]
-
-
-def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
-    """Return the folder of owner/name[@revision] in the hub's cache. Downloads it if it is
-    missing.
-    """
-    repository, revision = check_hub_name(said)
-    try:
-        import huggingface_hub
-        from huggingface_hub import errors
-    except ImportError:
-        raise MissingLibrary(
-            f"Models of the hub need the library huggingface_hub: {INSTALL}"
-        ) from None
-    try:
-        return Path(
-            huggingface_hub.snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=HUB_FILES,
-                ignore_patterns=["*/*"],
-                force_download=force,
-                local_files_only=offline,
-            )
-        )
-    except errors.LocalEntryNotFoundError:
-        if offline:
-            raise BadModel(
-                f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` downloads it."
-            ) from None
-        raise ConnectionError(
-            f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or"
-            f" offline mode is on). Connect once and run `attnlab fetch {HUB}{said}`, or copy the"
-            " model's folder to this machine and give its path."
-        ) from None
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        is_revision = isinstance(error, errors.RevisionNotFoundError)
-        what = f"no revision {revision!r} of {repository}" if is_revision else f"no {repository}"
-        raise FileNotFoundError(
-            f"The hub has {what} that you may read. Check the spelling; a private one needs `hf"
-            " auth login`."
-        ) from None
-    except (errors.HfHubHTTPError, OSError) as error:
-        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ConnectionError(
-            f"The hub did not give {repository}: {first} Try again, or load a folder."
-        ) from None

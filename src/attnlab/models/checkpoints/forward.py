@@ -41,6 +41,7 @@ class Step(Displayed):
     x: np.ndarray  # (*batch, n, d)
     attention: np.ndarray  # (*batch, h, n, n): row i is the attention of token i
     heads: np.ndarray | None = None  # (*batch, h, n, d): what each head adds to the stream
+    fed: np.ndarray | None = None  # (*batch, n, d): what the feed-forward part adds
     __repr__ = short_repr
 
 
@@ -51,6 +52,7 @@ class Mixed(Displayed):
     added: np.ndarray  # (*batch, n, d)
     attention: np.ndarray | None = None  # (*batch, h, n, n)
     heads: np.ndarray | None = None  # (*batch, h, n, d): added = their sum + the output bias
+    fed: np.ndarray | None = None  # (*batch, n, d): what the feed-forward part adds
     __repr__ = short_repr
 
 
@@ -58,7 +60,7 @@ NORMS, FEEDFORWARD, WINDOWS = "norms", "feedforward", "windows"
 """Parts that can be left out of a stack."""
 
 
-ATTENTION, HEADS = "attention", "heads"
+ATTENTION, HEADS, FED = "attention", "heads", "feedforward"
 """What can be kept of a layer besides the stream."""
 
 
@@ -75,8 +77,8 @@ def steps(
     If the family has a final norm, it is applied to the last one, as in the hidden states of the
     original implementations. without: parts that are left out, NORMS (identities instead; those of
     queries and keys stay),
-        FEEDFORWARD (nothing is added) or WINDOWS (distant tokens are seen too). keep: ATTENTION,
-        HEADS or both. Attention that is not kept is an array without rows.
+        FEEDFORWARD (nothing is added) or WINDOWS (distant tokens are seen too). keep: some of
+        ATTENTION, HEADS and FED. Attention that is not kept is an array without rows.
     """
     tokens = x[..., 0].size
     for number, layer in enumerate(parts.layers):
@@ -91,7 +93,10 @@ def steps(
         ):
             x = apply_norm(parts.final_norm, x)
         yield Step(
-            x, np.empty(0, x.dtype) if mixed.attention is None else mixed.attention, mixed.heads
+            x,
+            np.empty(0, x.dtype) if mixed.attention is None else mixed.attention,
+            mixed.heads,
+            mixed.fed,
         )
 
 
@@ -109,12 +114,12 @@ def layer_step(
 def run_layer(
     layer: Layer, x: np.ndarray, seen: np.ndarray, without: Collection[str], keep: Collection[str]
 ) -> tuple[np.ndarray, Mixed]:
-    """Return the stream after one layer, without a final norm, and what its attention added."""
+    """Return the stream after one layer, without a final norm, and what its parts added."""
 
     def norm(by: Norm | None, x: np.ndarray) -> np.ndarray:
         return x if by is None or NORMS in without else apply_norm(by, x)
 
-    entered, kept = x, None
+    entered, kept, fed = x, None, None
     for block in layer.blocks:
         entered = entered if block.is_beside else x
         if isinstance(block.mixer, Attention):
@@ -124,10 +129,12 @@ def run_layer(
             kept = mix(mixer, read, seen, keep)
             stream = read if block.is_sum_normed else x
             x = over_tokens(partial(_add, block, norm), stream, kept.added)
-        else:
-            x = over_tokens(partial(_feed, block, norm, FEEDFORWARD in without), x, entered)
+            continue
+        if FED in keep:
+            fed = over_tokens(partial(_fed, block, norm), entered)
+        x = over_tokens(partial(_feed, block, norm, FEEDFORWARD in without), x, entered)
     assert kept is not None
-    return x, kept
+    return x, replace(kept, fed=fed)
 
 
 def in_precision(layer: Layer, dtype: Any) -> Layer:
@@ -146,6 +153,12 @@ def _add(block: Block, norm: Any, x: np.ndarray, added: np.ndarray) -> np.ndarra
     """Return the stream after a block that adds `added`."""
     result: np.ndarray = norm(block.norm_sum, x + norm(block.norm_output, added))
     return result
+
+
+def _fed(block: Block, norm: Any, entered: np.ndarray) -> np.ndarray:
+    """Return what a block with a feed-forward part that reads `entered` adds."""
+    assert isinstance(block.mixer, FeedForward)
+    return feedforward(block.mixer, norm(block.norm_before, entered))
 
 
 def _feed(

@@ -16,6 +16,7 @@ from attnlab.capacity import check_memory
 from attnlab.displayed import Displayed, short_repr
 from attnlab.models.checkpoints.forward import (
     ATTENTION,
+    FED,
     HEADS,
     Step,
     enter,
@@ -34,6 +35,7 @@ KEPT = {
     STREAM: ("step", "token", "coordinate"),
     ATTENTION: ("layer", "head", "token", "attended"),
     HEADS: ("layer", "head", "token", "coordinate"),
+    FED: ("layer", "token", "coordinate"),
 }
 """What `run` keeps, and its axes after the text."""
 
@@ -41,6 +43,7 @@ MEANINGS = {
     STREAM: "tokens after each step; step 0 is the embedding",
     ATTENTION: "weight with which a token attends to another one",
     HEADS: "what a head adds to each token; their sum and the output bias is what attention adds",
+    FED: "what the feed-forward part adds to each token, before a norm of it",
     "id": "number of each token in the vocabulary, -1 beyond the end",
 }
 
@@ -184,6 +187,8 @@ def run_texts(
                     found[ATTENTION][number, layer, :, :length, :length] = step.attention[
                         row, :, :length, :length
                     ]
+                if FED in found and step.fed is not None:
+                    found[FED][number, layer, :length] = step.fed[row, :length]
                 if HEADS in found and step.heads is not None:
                     found[HEADS][number, layer, :, :length] = step.heads[row, :, :length]
         done += len(batch.numbers)

@@ -259,7 +259,8 @@ class Model(Displayed):
             What to keep: "x" (text, step, token, coordinate), the stream, where step 0 is the
             embedding; "attention" (text, layer, head, token, attended); "heads" (text, layer,
             head, token, coordinate), what each head adds to each token. The sum of the heads and
-            the output bias is what attention adds, before a norm of it.
+            the output bias is what attention adds, before a norm of it. "feedforward" (text,
+            layer, token, coordinate) is what the feed-forward part adds.
         special : bool, optional
             Whether to add the model's own tokens at the ends.
         dtype : optional
@@ -290,6 +291,52 @@ class Model(Displayed):
         given = [texts] if is_one and not is_many(texts) else list(texts)
         with track(progress, "texts") as progress:
             return run_texts(self, given, tuple(keep), special, dtype, progress)
+
+    def without(
+        self,
+        heads: Sequence[tuple[int, int]] = (),
+        *,
+        attention: Sequence[int] = (),
+        feedforward: Sequence[int] = (),
+        norms: Sequence[int] = (),
+        mean: Sequence[Any] | None = None,
+        progress: ProgressOption = False,
+    ) -> Model:
+        """Return the model without some of its parts (ablation). All else stays as it was trained.
+
+        Parameters
+        ----------
+        heads : sequence of (int, int), optional
+            Pairs (layer, head) of heads that write nothing. The output bias stays.
+        attention : sequence of int, optional
+            Layers whose attention adds nothing, not even its output bias.
+        feedforward : sequence of int, optional
+            Layers whose feed-forward part adds nothing.
+        norms : sequence of int, optional
+            Layers whose norms become identities. Norms of queries and keys, and the final norm,
+            stay.
+        mean : sequence of str or of array, optional
+            Texts, or ids of tokens. If given, a part that is left out adds its mean over all tokens
+            of these texts, as measured in the whole model, in the place of nothing.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+            cancel.
+
+        Returns
+        -------
+        Model
+            A model in memory, which has no address. Its name says what is gone.
+
+        Examples
+        --------
+        >>> quiet = model.without(heads=[(0, 1)])
+        >>> bool(quiet.weights(0, 1).V[0].any()), bool(quiet.weights(0, 0).V[0].any())
+        (False, True)
+        """
+        from attnlab.models.checkpoints.ablation import ablate
+
+        with track(progress, "mean over texts") as progress:
+            return ablate(self, heads, attention, feedforward, norms, mean, progress)
 
     def _many(self, texts: Any, mask: Any, keep: str, dtype: Any) -> xarray.Dataset:
         if mask is not None:

@@ -1,4 +1,5 @@
-"""findings: the results of `sentence`, `iterate`, `flow`, `spectra` and `survey` in sentences.
+"""findings: the results of `sentence`, `iterate`, `flow`, `spectra`, `survey` and `compare` in
+sentences.
 
 for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
     print(line)
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.models.studies.comparisons import say_comparison
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
 from attnlab.models.studies.sentences import (
@@ -32,7 +34,7 @@ def findings(data: Any) -> list[str]:
     Parameters
     ----------
     data : xarray.Dataset, Flow or pandas.DataFrame
-        The result of `sentence`, `iterate`, `flow`, `spectra` or `survey`.
+        The result of `sentence`, `iterate`, `flow`, `spectra`, `survey` or `compare`.
 
     Returns
     -------
@@ -57,10 +59,13 @@ def findings(data: Any) -> list[str]:
         return [line for one in each for line in say_sentence(one)]
     if facts.get("kind") == "survey" and hasattr(data, "data_vars"):
         return say_survey(data)
+    if facts.get("kind") == "comparison":
+        return say_comparison(data)
     if "null_shares" in facts:
         return [summary(data)]
     raise TypeError(
-        "findings reads what al.models.sentence, iterate, flow, spectra or survey returns; got"
+        "findings reads what al.models.sentence, iterate, flow, spectra, survey or compare returns;"
+        " got"
         f" {type(data).__name__}."
     )
 

@@ -37,6 +37,9 @@ ENDS = {
         " group)"
     ),
     "two or more": "several limits for ever",
+    "two or more, for a time": (
+        "several groups up to a horizon: V has an eigenvalue of larger modulus than the leading one"
+    ),
     "together, rotating": (
         "the leading eigenvalues are a pair: one group up to a horizon, whose leader changes for"
         " ever"
@@ -47,16 +50,19 @@ ENDS = {
 }
 """{where the tokens of a head end: what that means}."""
 
-TOGETHER, ROTATING = (
-    ("all together", "together, rotating"),
-    ("together, rotating", "groups, rotating"),
-)
+
+TOGETHER = ("all together", "together, rotating")
+"""The ends in one group."""
+
+ROTATING = ("together, rotating", "groups, rotating")
+"""The ends without a final leader."""
 
 
 @dataclass(frozen=True)
 class HeadEnd(Displayed):
     """The certified end of the tokens of one head. seconds: of processor time.
 
+    lambda1: real and imaginary part of the leading eigenvalue of V, that of largest real part.
     has_leaders: whether the limit says which token each token follows. horizon: lambda_1 times the
     time up to which it holds, None for ever. groups: the sizes of the groups, the largest first.
     obstacle: the word that stands in the way of an undecided limit.
@@ -64,6 +70,7 @@ class HeadEnd(Displayed):
 
     grade: str
     count: int | None
+    lambda1: tuple[float, float]
     horizon: float | None
     nothing_grows: bool
     has_leaders: bool
@@ -76,12 +83,12 @@ class HeadEnd(Displayed):
     @property
     def record(self) -> dict[str, Any]:
         """The fields, for JSON."""
-        return asdict(self) | {"groups": list(self.groups)}
+        return asdict(self) | {"groups": list(self.groups), "lambda1": list(self.lambda1)}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> HeadEnd:
         """Return the HeadEnd of a `record`."""
-        return cls(**{**record, "groups": tuple(record["groups"])})
+        return cls(**{**record, **{name: tuple(record[name]) for name in ("groups", "lambda1")}})
 
 
 def measure_end(weights: Weights, x0: np.ndarray, mask: str, work: float = WORK) -> HeadEnd:
@@ -90,12 +97,14 @@ def measure_end(weights: Weights, x0: np.ndarray, mask: str, work: float = WORK)
 
     began = time.process_time()
     found = limit(weights, x0, mask=mask, work=work, budget=BUDGET)
+    rate = leading_eigenvalue(weights)
     is_open = str(found.grade) == "undecided"
     labels = np.asarray(found.labels)
     return HeadEnd(
         grade=str(found.grade),
         count=None if is_open else found.count,
-        horizon=None if found.horizon is None else leading_eigenvalue(weights).real * found.horizon,
+        lambda1=(rate.real, rate.imag),
+        horizon=None if found.horizon is None else rate.real * found.horizon,
         nothing_grows=found.basis.shape[1] == 0 and "nothing grows" in found.reason,
         has_leaders=not is_open and bool((np.asarray(found.leaders) >= 0).all()),
         groups=()
@@ -123,9 +132,11 @@ def end_of(row: HeadEnd) -> str:
     """Return where the tokens end: one of ENDS."""
     if row.grade == "undecided":
         return "nothing grows" if row.nothing_grows else "undecided"
-    if row.horizon is not None:
-        return "together, rotating" if row.count == 1 else "groups, rotating"
-    return "all together" if row.count == 1 else "two or more"
+    if row.horizon is None:
+        return "all together" if row.count == 1 else "two or more"
+    if row.lambda1[1] == 0.0:
+        return "two or more, for a time"
+    return "together, rotating" if row.count == 1 else "groups, rotating"
 
 
 def is_answered(row: HeadEnd) -> bool:

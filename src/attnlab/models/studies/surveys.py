@@ -12,6 +12,7 @@ import numpy as np
 from attnlab.analysis.attention import row_entropy
 from attnlab.analysis.intervals import LEVEL, student_interval
 from attnlab.models.checkpoints.forward import ATTENTION
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.many import batch_steps, batches, read_texts, token_coordinates
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.studies.sentences import COSINE, measure_tokens
@@ -297,8 +298,8 @@ def say_survey(data: xarray.Dataset) -> list[str]:
     found = [
         f"The first token receives {mean:.0%} of the attention{_within(low, high)}, mean {over}"
         f" and all heads; uniform attention would give it {uniform.mean():.0%}.",
-        f"It receives more than half in {count} of {heads * layers} heads, and most in layer"
-        f" {layer} head {head}: {by_head[layer, head]:.0%}{_within(low_head, high_head)}.",
+        f"It receives more than half in {count} of {heads * layers} heads, and most in"
+        f" {name_head(layer, head)}: {by_head[layer, head]:.0%}{_within(low_head, high_head)}.",
     ]
     if data["is_special"].values.any():
         mean, low, high, _ = interval_over_texts(

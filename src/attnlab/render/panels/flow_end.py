@@ -48,11 +48,13 @@ def draw_way(axes: Any, limit: Limit, end: FlowEnd, colours: np.ndarray, size: f
     axes.set_ylabel("certified direction 2")
 
 
-def draw_distance(axes: Any, limit: Limit, end: FlowEnd, colours: np.ndarray, run: float) -> None:
+def draw_distance(
+    axes: Any, limit: Limit, end: FlowEnd, colours: np.ndarray, run: float, has_run: bool = True
+) -> None:
     """Draw how far each rescaled token is from its certified end, along the leading directions.
 
-    run: the end of the simulation. The grey part is certified; the end may be off by the dashed
-    line.
+    run: the end of the simulation, marked unless has_run is False. The grey part is certified; the
+    end may be off by the dashed line.
     """
     dress_flat(axes, ticks=4)
     leading = 2 if end.rate.imag and end.points.shape[1] > 1 else 1
@@ -69,7 +71,8 @@ def draw_distance(axes: Any, limit: Limit, end: FlowEnd, colours: np.ndarray, ru
     last = 1.25 * max(decided, run * rate)
     axes.axvspan(decided, last, color=RULE, alpha=0.5, linewidth=0, zorder=0)
     axes.axhline(max(end.error, LEAST), color=HULL, linewidth=1.0, linestyle=(0, (5, 2)))
-    axes.axvline(run * rate, color=PALETTE[1], linewidth=1.2, linestyle=(0, (2, 2)))
+    if has_run:
+        axes.axvline(run * rate, color=PALETTE[1], linewidth=1.2, linestyle=(0, (2, 2)))
     axes.set_xlim(0.0, last)
     axes.set_xlabel("λ₁ t", labelpad=1)
 
