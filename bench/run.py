@@ -1,7 +1,7 @@
 """make bench: how fast attnlab is beside its peers, in one process on this machine. Ratios are what
 to trust, not times.
 
-python bench/run.py [--only fields,runs,limits,large,startup,sweep] [--json FILE]
+python bench/run.py [--only fields,runs,limits,large,startup,sweep,trained] [--json FILE]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import peers  # first: it sets how the libraries' threads wait before they are loaded
 
-PARTS = ("fields", "runs", "limits", "large", "startup", "sweep")
+PARTS = ("fields", "runs", "limits", "large", "startup", "sweep", "trained")
 
 
 def main() -> int:
@@ -36,6 +36,7 @@ def main() -> int:
     rows = []
     for part in options.only.split(","):
         for row in importlib.import_module(part).rows():
+            row.part = part
             rows.append(row)
             print(
                 f"{row.work:58s} {seconds(row.seconds['attnlab']):>10s}   {said(row)}", flush=True

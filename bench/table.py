@@ -17,7 +17,8 @@ class Row:
     """One line of the table. ratios: peer's time by ours; goals: the least ratio asked for; errors:
     to the truth, relative.
 
-    allowed: the seconds that it may take, where the goal is a time.
+    allowed: the seconds that it may take, where the goal is a time. part: the file of bench/ that
+    measured it.
     """
 
     work: str
@@ -27,6 +28,7 @@ class Row:
     errors: dict[str, float] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     allowed: float | None = None
+    part: str = ""
 
     @property
     def missed(self) -> dict[str, float]:

@@ -87,9 +87,13 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Trained models": {
         "models.load": "",
+        "models.heads": "",
         "models.Model": "",
         "models.spectra": "",
         "models.sentence": "",
+        "models.survey": "",
+        "models.intervals": "",
+        "models.compare": "",
         "models.iterate": "",
         "models.flow": "",
         "models.findings": "",

@@ -3,8 +3,8 @@ beside the machine's limit.
 
     make bench && python docs/make_performance.py bench.json
 
-A record of the start-up alone (`python bench/run.py --only startup --json bench.json`) changes the
-table of start-up alone.
+A record of one part (`python bench/run.py --only startup --json bench.json`) changes the table of
+that part alone: start-up, limits, or the comparison with other libraries.
 
 The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed
 alone, in registers, by the same lane operations the kernels use, on one core. A kernel at the line
@@ -123,7 +123,7 @@ def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, thre
             color=PALETTE[1],
             label=f"limit of {threads} cores: 2d multiply-adds, one exponential",
         )
-        place.set(xlabel=label, ylabel="nanoseconds a pair")
+        place.set(xlabel=label, ylabel="nanoseconds per pair of tokens")
         dress_flat(place)
         place.legend(frameon=False, fontsize=8)
     figure.savefig(FOLDER / "images" / "scaling.png", dpi=160)
@@ -156,6 +156,27 @@ def start_up_table(record: dict, rows: list[dict]) -> str:
     return "\n".join([describe_machine(record), "", *lines])
 
 
+def limits_table(record: dict, rows: list[dict]) -> str:
+    """Return the rows of certified limits, as Markdown."""
+    lines = [
+        "| limit | time | processor time | grade | events | goal | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        more, allowed = row["more"], row["allowed"]
+        cells = [
+            row["work"].removeprefix("limit, "),
+            format_seconds(row["seconds"]["attnlab"]),
+            format_seconds(more["processor"]),
+            str(more["grade"]),
+            str(more["events"]),
+            "—" if allowed is None else f"{allowed:g} s",
+            row["verdict"],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([describe_machine(record), "", *lines])
+
+
 def describe_machine(record: dict) -> str:
     """Return the machine, and how busy it was."""
     return f"{record['machine']}, load before {record['load']:.1f}."
@@ -177,12 +198,16 @@ def replace_region(text: str, name: str, content: str) -> str:
 def main() -> None:
     """Write the tables into the page, and the figure."""
     record = json.loads(Path(sys.argv[1]).read_text())
-    timed = [row for row in record["rows"] if row["allowed"] is not None]
-    compared = [row for row in record["rows"] if row["allowed"] is None]
+    rows = record["rows"]
+    timed = [row for row in rows if row["part"] == "startup"]
+    limited = [row for row in rows if row["part"] == "limits" and "grade" in row["more"]]
+    compared = [row for row in rows if row["part"] not in ("startup", "limits")]
     page = FOLDER / "performance.md"
     text = page.read_text()
     if timed:
         text = replace_region(text, "start-up", start_up_table(record, timed))
+    if limited:
+        text = replace_region(text, "limits", limits_table(record, limited))
     if compared:
         text = replace_region(text, "table", table(record, compared))
     page.write_text(text)

@@ -39,8 +39,10 @@ and a ring marks the leader that sits there.*
 - SUPPORTED: the run does what the theorem says, as far as its measured error can tell.
 - UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision
   could tell, and the certified limit answers instead.
-- CERTIFIED: the limit was not simulated. It is proved from a computed state whose error bounds are
-  estimates.
+- CERTIFIED: the limit was not simulated. After the stated time no leader can change, given the
+  computed state at that time and its error. That error is an estimate.
+- *proved* (in the last column): the same, and the error encloses every rounding since the first
+  tokens.
 - *not so*: the trained model does not do what the theory predicts.
 - *no evidence*: the model does what the theory predicts, but so do weights that learned nothing.
 """

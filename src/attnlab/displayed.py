@@ -11,18 +11,21 @@ import enum
 import importlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from attnlab.controls import escape_controls
 
-LONGEST = 180
-"""The most characters of the text of a record: about two lines of a terminal."""
+LONGEST = 118
+"""The most characters of the text of a record: one line of a wide terminal."""
 
-LONGEST_WORDS, LONGEST_RECORD = 60, 120
+LONGEST_WORDS, LONGEST_RECORD = 50, 80
 """The most characters of a word, and of a record, inside the text of another one."""
 
 MOST_NUMBERS = 4
 """The most numbers of a list that are written out."""
+
+VERBS = ("plot", "movie", "save", "to_xarray")
+"""The verbs that take results of any kind. Not every record has a meaning for each of them."""
 
 
 class Displayed:
@@ -32,10 +35,18 @@ class Displayed:
 
     __slots__ = ()
 
+    instead: ClassVar[Mapping[str, str]] = {}
+    """What to do where a verb of attnlab has no meaning for the record: {"plot": a sentence}."""
+
     def _repr_html_(self) -> str:
         # imported by name: the records must not import the code that draws them
         html: str = importlib.import_module("attnlab.notebook").show(self)
         return html
+
+
+def say_instead(thing: Any, verb: str) -> str:
+    """Return a sentence that says what to do instead of a verb with a thing; "" if it has none."""
+    return str(thing.instead.get(verb, "")) if isinstance(thing, Displayed) else ""
 
 
 def shorten(words: str, longest: int = LONGEST_WORDS) -> str:

@@ -63,6 +63,16 @@ class Weights(Displayed):
     (1, 2, 2)
     """
 
+    instead = {
+        "plot": "Plot what they do: al.plot(al.simulate(weights, x0, t_end=5)).",
+        "movie": "Film what they do: al.movie(al.simulate(weights, x0, t_end=5), path).",
+        "save": (
+            "Runs and limits contain their weights: save one of them. numpy.savez stores the"
+            " matrices alone."
+        ),
+        "to_xarray": "Runs contain their weights: al.to_xarray(al.simulate(weights, x0, t_end=5)).",
+    }
+
     Q: np.ndarray = None  # type: ignore[assignment]
     K: np.ndarray = None  # type: ignore[assignment]
     V: np.ndarray | tuple[np.ndarray, np.ndarray] = None  # type: ignore[assignment]

@@ -255,16 +255,23 @@ class Trajectory(Displayed):
         s : array (*batch, T)
             The logarithm of the scale.
         """
-        states, log_scale, times = (
-            self.states[..., at, :, :],
-            self.log_scale[..., at],
-            self.times[at],
-        )
         if self.frame == "z":
-            grow = Exponential(self.dynamics.weights.total)
-            moved = [grow.apply(float(t), states[..., i, :, :]) for i, t in enumerate(times)]
-            return (np.stack(moved, axis=-3) if moved else states), log_scale + grow.rate * times
+            return self._grown(at) if at != slice(None) else self._all_grown
+        states, log_scale = self.states[..., at, :, :], self.log_scale[..., at]
         return (states if self.basis is None else states @ self.basis.T), log_scale
+
+    def _grown(self, at: slice) -> tuple[np.ndarray, np.ndarray]:
+        """x = e^{tW} z in two parts, at some saved times: one exponential of a matrix each."""
+        states, times = self.states[..., at, :, :], self.times[at]
+        grow = Exponential(self.dynamics.weights.total)
+        moved = [grow.apply(float(t), states[..., i, :, :]) for i, t in enumerate(times)]
+        scale = self.log_scale[..., at] + grow.rate * times
+        return frames.read_only(np.stack(moved, axis=-3) if moved else states), scale
+
+    @cached_property
+    def _all_grown(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same at all saved times. It is kept, because theorems and figures ask for it often."""
+        return self._grown(slice(None))
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.states.shape))

@@ -61,6 +61,7 @@ THROUGH = {
     "cli/test_explore.py": "cli.explore",
     "cli/test_models.py": "cli.fetch cli.models",
     "cli/test_sentence.py": "cli.sentence cli.token_ids",
+    "cli/test_survey.py": "cli.survey",
     "cli/test_sweep.py": "cli.sweep sweep.check",
     "conformance/test_axes_bad_members.py": "dynamics.culprit engine.given",
     "conformance/test_axes_pairs.py": "engine.reference",

@@ -22,6 +22,7 @@ import workers
 from mutations import damage_bytes, damage_table
 from worker import Fault
 
+import tiny_gguf
 import tiny_models
 from tiny_models import TOKENIZER
 
@@ -45,9 +46,11 @@ PATTERNS = (
 
 
 def prepare(folder: Path) -> None:
-    """Write one sound folder for each family, one in two parts with an index, a raw file and an
-    ONNX file.
+    """Write one sound folder for each family, one in two parts with an index, a raw file, an ONNX
+    file and a GGUF file.
     """
+    from attnlab.models import load
+
     for family, make in tiny_models.MAKERS.items():
         sound = tiny_models.write_folder(folder / f"sound_{family}", *make())
         (sound / "tokenizer.json").write_text(json.dumps(TOKENIZER))
@@ -71,6 +74,9 @@ def prepare(folder: Path) -> None:
     (onnx / "config.json").write_text(json.dumps(raw))
     (onnx / "attnlab.json").write_text(json.dumps({"format": "onnx"}))
     (folder / "sound.bin").write_bytes(tiny_models.llama2c(*tiny_models.llama()))
+    state, raw = tiny_models.llama()
+    model = load(state, config=raw)
+    tiny_gguf.write(folder / "sound.gguf", "llama", state, model.config, eps=1e-5)
     for sound in folder.glob("sound*"):
         computed(sound)  # what is sound is not refused
 
@@ -80,7 +86,9 @@ def computed(path: Path) -> tuple[np.ndarray, ...]:
     from attnlab.models import load
 
     model = load(path)
-    states = model.hidden_states([number % model.config.vocabulary for number in IDS])
+    states = model.hidden_states(
+        tiny_models.given(model, [number % (model.config.vocabulary or 19) for number in IDS])
+    )
     weights = model.weights(0, 0)
     found = (np.asarray(states), weights.Q, weights.K, *weights.V)
     if not all(np.isfinite(array).all() for array in found):
@@ -102,6 +110,8 @@ def attempt(rng: random.Random, folder: Path) -> None:
         _tokenizer,
         _raw,
         _onnx,
+        _gguf,
+        _gguf,
         _zip,
         _tar,
     )
@@ -283,6 +293,22 @@ def _onnx(rng: random.Random, folder: Path) -> None:
     damaged = _copy(folder / "sound_onnx", folder)
     (damaged / "model.onnx").write_bytes(damage_bytes((damaged / "model.onnx").read_bytes(), rng))
     computed(damaged)
+
+
+def _gguf(rng: random.Random, folder: Path) -> None:
+    """Damage of the header alone: a file has no checksum, so other numbers are another model."""
+    data = (folder / "sound.gguf").read_bytes()
+    how = rng.randrange(3)
+    path = folder / "damaged.gguf"
+    if how == 0:
+        path.write_bytes(data[: rng.randrange(len(data))])
+    elif how == 1:
+        path.write_bytes(damage_bytes(data, rng))
+    else:
+        at = rng.randrange(64) if rng.random() < 0.3 else rng.randrange(len(data) // 2)
+        size = rng.choice((1, 4, 8))
+        path.write_bytes(data[:at] + rng.randbytes(size) + data[at + size :])
+    computed(path)
 
 
 CONTENT = {"package/model.bin": bytes(range(256)) * 40, "package/config.json": b'{"a": 1}'}

@@ -19,7 +19,7 @@ def bench(monkeypatch):
     """Imports a file of bench/ by its name."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield lambda name: __import__(name)
-    for name in ("table", "timing", "peers"):
+    for name in ("table", "timing", "peers", "trained", "limits"):
         sys.modules.pop(name, None)
 
 
@@ -116,7 +116,9 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(
     bench, from_docs, monkeypatch, tmp_path
 ):
     Row, page = bench("table").Row, from_docs("make_performance")
-    row = Row("attnlab --help", {"attnlab": 0.1234}, allowed=0.3, more={"processor": 1.5})
+    row = Row(
+        "attnlab --help", {"attnlab": 0.1234}, allowed=0.3, more={"processor": 1.5}, part="startup"
+    )
     before = (
         "a\n<!-- table -->\nb\n<!-- end table -->\nc\n<!-- start-up -->\nd\n<!-- end start-up"
         " -->\ne\n"
@@ -139,6 +141,45 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(
     )
 
 
+def test_limits_have_a_table_of_their_own_with_goals(bench, from_docs):
+    Row, page = bench("table").Row, from_docs("make_performance")
+    more = {"processor": 1.5, "grade": "exact", "events": 7}
+    rows = [
+        Row(f"limit, {name}", {"attnlab": 4.0}, allowed=allowed, more=more, part="limits").record()
+        for name, allowed in (("small", None), ("fast", 5.0), ("slow", 3.0))
+    ]
+    text = page.limits_table({"machine": "a machine", "load": 0.5}, rows)
+    assert "| small | 4 s | 1.5 s | exact | 7 | — | reported |" in text
+    assert "| fast | 4 s | 1.5 s | exact | 7 | 5 s | met |" in text
+    assert "| slow | 4 s | 1.5 s | exact | 7 | 3 s | MISSED: 3 s |" in text
+
+
+def test_every_kind_of_limit_is_computed(bench, monkeypatch):
+    """Small cases of the same kinds: several heads, and a proof."""
+    limits = bench("limits")
+    kinds = [case for case in limits.CASES if case.M is not None or case.proof]
+    assert len(kinds) == 2
+    goals = {case.allowed for case in limits.CASES}
+    assert {3.0, 30.0, 120.0} <= goals
+    monkeypatch.setattr(limits, "CASES", [case._replace(n=5, repeats=0) for case in kinds])
+    several, proved = limits.limits()
+    assert several.more["grade"] != "undecided" and proved.more["grade"] == "proved"
+
+
 def test_a_sweep_is_measured_in_a_process_of_its_own(bench):
     found = bench("sweep").measure("integration", n=3, t_end=1.0, cells=20)
     assert found["cells"] == 20 and found["processor"] > 0.0 and found["wall"] > 0.0
+
+
+def test_the_peer_of_trained_models_computes_the_same_states(bench, monkeypatch):
+    trained = bench("trained")
+    for name, value in {"D": 24, "HEADS": 3, "LAYERS": 2, "HIDDEN": 40, "WORDS": 30}.items():
+        monkeypatch.setattr(trained, name, value)
+    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "vocab_size": 30}
+    config = {**trained.CONFIG, **sizes, "intermediate_size": 40}
+    tensors, ids = trained.state(), np.arange(9)
+    call = trained.torch_states(tensors, ids)
+    if call is None:
+        pytest.skip("torch is not installed")
+    ours = al.models.load(tensors, config=config).hidden_states(ids)
+    np.testing.assert_allclose(call(), ours, rtol=1e-12, atol=1e-12)

@@ -69,7 +69,7 @@ def test_fetch_says_where_it_is_and_how_to_go_on(clients):
 def test_a_name_that_is_wrong_is_said_before_anything_is_fetched(clients):
     clients.know(tiny())
     assert "Did you mean 'minilm'?" in refused("fetch", "tiny", "minilmm")
-    assert "Unknown model 'nothing'" in refused("fetch", "all", "nothing")
+    assert "'nothing' is no model of the catalog" in refused("fetch", "all", "nothing")
     assert clients.orders() == []
     attnlab("fetch", code=2)
 

@@ -9,7 +9,8 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.render.sentence_figure import _common_plane, draw_iteration, draw_sentence, draw_words
+from attnlab.render.sentence_figure import draw_iteration, draw_sentence
+from attnlab.render.sentence_planes import _common_plane, draw_words
 from attnlab.render.word_labels import label_points, spread_out
 from command_line import attnlab, refused
 from tiny_models import TOKENIZER

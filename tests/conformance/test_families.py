@@ -5,6 +5,7 @@ in NumPy.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 
@@ -13,19 +14,21 @@ import pytest
 
 import attnlab as al
 import tiny_models
+from attnlab.models.checkpoints.distances import alibi_slopes
 from attnlab.models.checkpoints.forward import (
     apply_norm,
     attention_matrix,
     attention_output,
     embed,
+    enter,
     feedforward,
     layer_step,
     seen_by,
 )
 from attnlab.models.checkpoints.record import Rotary
 from attnlab.models.checkpoints.rotary import read_rotary, rotate
-from places import DOCS
-from tiny_models import MAKERS
+from places import DOCS, ROOT
+from tiny_models import MAKERS, given
 
 IDS = np.array([3, 17, 5, 5, 0, 11, 8])
 
@@ -37,7 +40,7 @@ def load(family: str):
 
 def read_by_attention(model, ids=IDS):
     """What the first layer's attention reads, and who sees whom."""
-    x = embed(model.parts.embedding, ids, float)
+    x = enter(model.parts, given(model, ids), float)
     layer = model.parts.layers[0]
     seen = seen_by(model.config, np.ones(ids.shape, dtype=bool))
     norm = layer.attention_block.norm_before
@@ -55,14 +58,12 @@ def test_shapes_and_names_are_the_contract(family):
     assert (
         c.family == family and m.raw_config["model_type"] in al.models.families[family].model_types
     )
-    assert m.hidden_states(IDS).shape == (c.layers + 1, 7, 12) and m.attention(IDS).shape == (
-        c.layers,
-        c.heads,
-        7,
-        7,
-    )
-    assert m.hidden_states(np.stack([IDS, IDS])).shape == (2, c.layers + 1, 7, 12)
-    assert np.allclose(m.attention(IDS).sum(axis=-1), 1)
+    x = given(m, IDS)
+    assert m.hidden_states(x).shape == (c.layers + 1, 7, 12)
+    assert m.attention(x).shape == (c.layers, c.heads, 7, 7)
+    assert m.hidden_states(np.stack([x, x])).shape == (2, c.layers + 1, 7, 12)
+    assert np.allclose(m.attention(x).sum(axis=-1), 1)
+    assert (m.parts.embedding is None) == (c.vocabulary == 0)
     w = m.weights(1)
     assert isinstance(w, al.Weights) and w.Q.shape == (c.heads, c.head_size, 12) and w.is_factored
     assert m.weights(1, head=2).V[0].shape == (1, 12, c.head_size)
@@ -100,13 +101,15 @@ def test_weights_are_what_attention_computes_with_when_biases_are_taken_away(fam
         cap=None,
         window=None,
         by_offset=None,
+        slopes=None,
+        offset_rows=None,
         rotary=None,  # at offset 0 queries and keys are turned alike
         query=gained(attention.query, attention.query_norm),
         key=gained(attention.key, attention.key_norm),
         query_norm=None,
         key_norm=None,
     )
-    stream = embed(parts.embedding, IDS, float)
+    stream = enter(parts, given(m, IDS), float)
     seen = np.ones((7, 7), dtype=bool)
     x, deviation = stream, np.ones((7, 1))
     if norm is not None:
@@ -296,12 +299,25 @@ def test_without_folding_the_matrices_are_the_checkpoint_s():
 def test_what_padding_holds_is_not_seen(family):
     m = load(family)
     mask = np.array([1, 1, 1, 1, 1, 0, 0])
-    other = np.where(mask, IDS, 2)
-    assert np.array_equal(m.hidden_states(IDS, mask)[:, :5], m.hidden_states(other, mask)[:, :5])
-    assert np.allclose(
-        m.hidden_states(IDS, mask)[:, :5], m.hidden_states(IDS[:5]), rtol=1e-12, atol=1e-12
-    )
-    assert (m.attention(IDS, mask)[..., 5:] == 0).all()
+    x, other = given(m, IDS), given(m, np.where(mask, IDS, 2))
+    states = m.hidden_states(x, mask)
+    assert np.array_equal(states[:, :5], m.hidden_states(other, mask)[:, :5])
+    assert np.allclose(states[:, :5], m.hidden_states(x[:5]), rtol=1e-12, atol=1e-12)
+    assert (m.attention(x, mask)[..., 5:] == 0).all()
+
+
+@pytest.mark.parametrize("family", MAKERS)
+def test_texts_in_one_batch_are_what_they_are_alone(family):
+    m = load(family)
+    lengths = (7, 4, 6)
+    ids = np.array([np.roll(IDS, shift) for shift in range(3)])
+    mask = np.arange(7) < np.array(lengths)[:, None]
+    states, attention = m.hidden_states(given(m, ids), mask), m.attention(given(m, ids), mask)
+    for text, length in enumerate(lengths):
+        alone = given(m, ids[text, :length])
+        assert np.allclose(states[text, :, :length], m.hidden_states(alone), rtol=1e-11, atol=1e-12)
+        own = attention[text, ..., :length, :length]
+        assert np.allclose(own, m.attention(alone), rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("family", [name for name in MAKERS if load(name).config.is_causal])
@@ -374,7 +390,7 @@ def test_a_family_is_recognised_by_its_tensors_where_the_config_does_not_say(fam
     del raw["model_type"]
     if al.models.families[family].mark is not None:
         assert al.models.load(state, config=raw).config.family == family
-    elif family != "gemma":  # Gemma's tensors are called like Llama's, all of them
+    elif family != "gemma":  # its tensors are called like Llama's, all of them
         with pytest.raises(al.models.BadModel):
             al.models.load(state, config=raw)
 
@@ -406,7 +422,7 @@ def test_what_the_config_says_of_norms_and_rotary_positions_is_what_the_blocks_d
 def test_a_window_hides_what_is_far_and_nothing_else(family):
     m = load(family)
     away = np.abs(np.arange(7)[:, None] - np.arange(7))
-    for layer, found in zip(m.parts.layers, m.attention(IDS), strict=True):
+    for layer, found in zip(m.parts.layers, m.attention(given(m, IDS)), strict=True):
         near = away < (layer.attention.window or 7)
         seen = near & np.tri(7, dtype=bool) if m.config.is_causal else near
         assert ((found > 0) == seen).all()
@@ -444,6 +460,61 @@ def test_a_cap_bounds_scores():
         and np.isclose(capped.min(axis=-1) / capped.max(axis=-1), math.exp(-6)).any()
     )
     assert attention_matrix(dataclasses.replace(attention, cap=None), x, seen).min() < 1e-100
+
+
+def test_slopes_and_biases_are_added_to_scores_by_distance():
+    """BLOOM and T5 against loops over pairs; beyond its table the last bias holds."""
+    x, n = np.random.default_rng(2).standard_normal((9, 12)), 9
+    for family, expected in (("bloom", lambda a, h, i, j: -a.slopes[h] * (i - j)), ("t5", _bias)):
+        m = load(family)
+        attention = m.parts.layers[0].attention
+        found = attention_matrix(attention, x, seen_by(m.config, np.ones(n, dtype=bool)))
+        for h in range(3):
+            scale = 0.5 if family == "bloom" else 1.0  # heads of width 4, and no division
+            q, k = x @ attention.query[h].T, x @ attention.key[h].T
+            if attention.query_bias is not None:
+                q, k = q + attention.query_bias[h], k + attention.key_bias[h]
+            for i in range(n):
+                last = i + 1 if m.config.is_causal else n
+                e = [
+                    math.exp(scale * q[i] @ k[j] + expected(attention, h, i, j))
+                    for j in range(last)
+                ]
+                assert np.allclose(found[h, i, :last], np.array(e) / sum(e), rtol=1e-10)
+
+
+def _bias(attention, h, i, j):
+    """The bias of T5 with 8 buckets up to distance 5: 0, 1, 2, and 3 for every longer distance."""
+    table = MAKERS["t5"]()[0][
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    ]
+    return table[(4 if j > i else 0) + min(abs(j - i), 2 if abs(j - i) < 4 else 3), h]
+
+
+@pytest.mark.parametrize("heads, expected", [
+    (8, [2.0**-power for power in range(1, 9)]), (4, [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]),
+    (6, [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3]), (1, [2.0**-8]), (3, [2.0**-4, 2.0**-8, 2.0**-2]),
+])  # fmt: skip
+def test_slopes_are_a_geometric_sequence(heads, expected):
+    assert alibi_slopes(heads).tolist() == expected
+
+
+def test_a_token_that_is_hidden_takes_no_place_in_the_distances_of_bloom():
+    m = load("bloom")
+    middle = m.hidden_states(IDS, mask=[1, 1, 0, 0, 1, 1, 1])
+    assert np.allclose(middle[:, [0, 1, 4, 5, 6]], m.hidden_states(IDS[[0, 1, 4, 5, 6]]))
+
+
+def test_bloom_may_add_to_the_normed_stream():
+    state, raw = MAKERS["bloom"]()
+    m = al.models.load(state, config={**raw, "apply_residual_connection_post_layernorm": True})
+    layer, x = m.parts.layers[0], np.random.default_rng(1).standard_normal((5, 12))
+    first, second = layer.blocks
+    seen = np.tri(5, dtype=bool)
+    read = apply_norm(first.norm_before, x)
+    middle = apply_norm(second.norm_before, read + attention_output(layer.attention, read, seen)[0])
+    expected = middle + feedforward(layer.feedforward, middle)
+    assert np.allclose(layer_step(layer, x, seen)[0], expected, rtol=1e-13)
 
 
 def test_opt_counts_the_places_that_the_mask_shows():
@@ -508,9 +579,18 @@ def test_llama3_leaves_short_waves_and_stretches_long_ones():
 
 
 def test_the_page_of_models_lists_every_family():
-    page = (DOCS / "models.md").read_text()
-    for name in al.models.families:
+    """One row per family: its name, its model_types, and the first paragraph of its file."""
+    lines = (DOCS / "models.md").read_text().splitlines()
+    start = lines.index("| family | model\\_type | layers |") + 2
+    end = next(number for number in range(start, len(lines)) if not lines[number])
+    expected = []
+    for name in sorted(al.models.families):
         kinds = ", ".join(f"`{kind}`" for kind in al.models.families[name].model_types)
-        assert f"| `{name}` | {kinds} | " in page, (
-            "Add its row to the page: the first sentence of its file."
-        )
+        module = importlib.import_module(f"attnlab.models.checkpoints.families.{name}")
+        about = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+        expected.append(f"| `{name}` | {kinds} | {about} |")
+    assert lines[start:end] == expected
+
+
+def test_the_front_page_says_how_many_families_there_are():
+    assert f"| {len(al.models.families)} families: " in (ROOT / "README.md").read_text()

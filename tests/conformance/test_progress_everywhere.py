@@ -157,6 +157,18 @@ CASES = {
     "models.studies.flows.flow": lambda given, progress: al.models.flow(
         given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress
     ),
+    "models.checkpoints.model.run": lambda given, progress: given.model.run(
+        [IDS, IDS[:3]], progress=progress
+    ),
+    "models.checkpoints.model.without": lambda given, progress: given.model.without(
+        heads=[(0, 1)], mean=[IDS, IDS[:3]], progress=progress
+    ),
+    "models.studies.comparisons.compare": lambda given, progress: al.models.compare(
+        given.model, given.model, texts=[IDS, IDS[:3]], progress=progress
+    ),
+    "models.studies.surveys.survey": lambda given, progress: al.models.survey(
+        given.model, [IDS, IDS[:3]], progress=progress
+    ),
     "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(
         given.model, ids=IDS, progress=progress
     ),
@@ -216,7 +228,7 @@ def test_public_names_with_progress_take_everything():
         for thing in public
         if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters
     ]
-    assert len(asking) == 12
+    assert len(asking) == 14
     assert {
         f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking
     } <= set(CASES)

@@ -107,6 +107,7 @@ def real_results() -> dict[str, Any]:
     weights, x0 = al.Weights(V=np.diag([1.0, 0.5])), np.random.default_rng(0).normal(size=(2, 5, 2))
     run = al.simulate(weights, x0, t_end=3.0, saves=4)
     ids = [3, 1, 4, 1, 5]
+    survey = al.models.survey(model, [np.array(ids), np.array(ids[:3])])
     return {
         "run": run,
         "limits": al.limit(weights, x0, times=[1.0]),
@@ -114,6 +115,10 @@ def real_results() -> dict[str, Any]:
         "verdicts": al.check(run, names=["codimension", "hull_shrinks", "distances_grow"]),
         "sentence": al.models.sentence(model, ids=ids, only=["no_mlp"]),
         "spectra": al.models.spectra(model, null=5),
+        "texts": model.run([np.array(ids), np.array(ids[:3])]),
+        "survey": survey,
+        "intervals": al.models.intervals(survey),
+        "sentences": al.models.sentence(model, ids=[np.array(ids)], only=["no_mlp"]),
         "flow": al.models.flow(model, 0, 0, ids=ids, t_end=0.5, saves=3, limit=False, check=False),
         "iterate": al.models.iterate(model, ids=ids, times=5),
     }

@@ -108,13 +108,11 @@ class TestBetween:
     """Words about a third cluster on the line of two others."""
 
     def test_words_say_the_formula_only_where_the_fraction_does(self):
-        norms = np.array(
-            [[norms_on_line(3 / 8)], [norms_on_line(1 / 2)]]
-        )  # 1/2 of 8 heads: 2, 4, 6 or 8
+        norms = np.array([norms_on_line(3 / 8), norms_on_line(1 / 2)])  # 1/2 of 8: 2, 4, 6 or 8
         rows = xarray.Dataset(
             {
                 "heads": ("row", [8, 8]),
-                "norms": (("row", "tau"), norms),
+                "end_norms": ("row", norms),
                 "rate": ("row", [-0.1, -0.2]),
             }
         )
@@ -125,13 +123,12 @@ class TestBetween:
         rows = xarray.Dataset(
             {
                 "heads": ("row", [2, 2, 4]),
-                "moved": ("row", [0.0, 0.0, 0.25]),
-                "norms": (("row", "tau"), [[norms_on_line(one)] for one in (0.5, 0.5, 0.25)]),
+                "end_norms": ("row", [norms_on_line(one) for one in (0.5, 0.5, 0.25)]),
             }
         )
         first, second = fraction_words(rows).split("; ")
-        assert first.startswith("H = 2: 2 at 1/2, ") and "changes" not in first
-        assert second.startswith("H = 4: 1 at 1/4, ") and "changes by 0.25" in second
+        assert first.startswith("H = 2: 2 at 1/2, ")
+        assert second.startswith("H = 4: 1 at 1/4, ")
 
 
 def test_a_start_counts_once():

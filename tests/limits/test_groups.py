@@ -400,3 +400,24 @@ def test_gaps_between_groups_do_not_rest_on_the_rounding_of_eigenvectors(columns
     noise = abs((gaps.q.T @ gaps.k)[lead, lead])
     allowed = gaps.part * (gaps.size_q.T @ gaps.size_k)[lead, lead]
     assert noise <= allowed < 1e-6 * (gaps.size_q.T @ gaps.size_k)[lead, lead]
+
+
+def test_times_that_are_asked_for_do_not_change_the_answer():
+    """The flow takes the same steps whatever is asked for. Once short pieces between looks and
+    times made a stiff flow stall.
+    """
+    rng = np.random.default_rng(3)
+    B = np.linalg.qr(rng.normal(size=(12, 4)))[0]
+    S = np.diag([1.0, 1.0, 0.4, -0.7])
+    S[:2, :2] += [[0.0, -0.3], [0.3, 0.0]]  # a leading pair: no final leader
+    weights = al.Weights(V=(B, S @ B.T), Q=rng.normal(size=(4, 12)), K=rng.normal(size=(4, 12)))
+    x0 = rng.normal(size=(5, 12)) + 2.0 * B[:, 0]
+    plain = al.limit(weights, x0, work=4e5)
+    assert plain.grade == "group" and plain.t > 0.0
+    asked = np.array([0.0, 0.3, 0.31, 1.0, 2.0, 0.99 * plain.t])
+    found = al.limit(weights, x0, work=4e5, times=np.unique(asked))
+    assert found.t == plain.t and found.horizon == plain.horizon
+    assert np.array_equal(found.points, plain.points) and found.error == plain.error
+    assert np.isfinite(found.path).all()
+    last = np.abs(found.path[-1] - found.points).max()
+    assert last < 1e-2 * np.abs(found.path[0] - found.points).max()

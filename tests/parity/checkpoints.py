@@ -55,6 +55,17 @@ DISTIL = dict(
     vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32
 )
 
+ENCODER = dict(encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=40, decoder_layers=1, decoder_attention_heads=4,
+               decoder_ffn_dim=40, d_model=24, vocab_size=61)  # fmt: skip
+BART = {**ENCODER, "max_position_embeddings": 32}
+WHISPER = {**ENCODER, "num_mel_bins": 8, "max_source_positions": 11, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+           "decoder_start_token_id": 1}  # fmt: skip
+T5 = dict(vocab_size=61, d_model=24, d_kv=5, d_ff=40, num_layers=3, num_decoder_layers=1, num_heads=4,
+          relative_attention_num_buckets=8, relative_attention_max_distance=10)  # fmt: skip
+BLOOM = dict(vocab_size=61, hidden_size=24, n_head=4, n_layer=3)
+VIT = {**{key: WIDE[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")},
+       "image_size": [8, 20], "patch_size": 4, "num_channels": 2}  # fmt: skip
+
 CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", WIDE),
     "bert gelu_new": ("Bert", {**WIDE, "hidden_act": "gelu_new"}),
@@ -107,21 +118,36 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
                                          "hidden_activation": "silu"}),
     "gpt_neox": ("GPTNeoX", NEOX),
     "gpt_neox in turn": ("GPTNeoX", {**NEOX, "use_parallel_residual": False, "hidden_act": "gelu_new"}),
+    "vit": ("ViT", VIT),
+    "vit without biases": ("ViT", {**VIT, "qkv_bias": False, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}),
+    "whisper": ("Whisper", WHISPER),
+    "whisper relu": ("Whisper", {**WHISPER, "activation_function": "relu", "scale_embedding": True}),
+    "t5": ("T5", T5),
+    "t5 gated": ("T5", {**T5, "feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 12}),
+    "mt5": ("MT5", T5),
+    "umt5": ("UMT5", {**T5, "feed_forward_proj": "gated-silu"}),
+    "bart": ("Bart", BART),
+    "bart scaled": ("Bart", {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "bloom": ("Bloom", BLOOM),
+    "bloom normed": ("Bloom", {**BLOOM, "n_head": 6, "apply_residual_connection_post_layernorm": True}),
     "gpt_neox half rotated": ("GPTNeoX", {**NEOX, "rope_parameters": HALF}),
 }  # fmt: skip
 
 
 def make(name: str, seed: int = 0) -> Any:
-    """A model in evaluation mode, float32, whose parameters are all random: biases and gains too,
-    which start at 0 and 1.
-    """
+    """A model in evaluation mode, float32, whose parameters are all random."""
     kind, sizes = CHECKPOINTS[name]
     config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
     model = getattr(transformers, kind + "Model")(config).eval()
+    fill(model, seed)
+    return model
+
+
+def fill(model: Any, seed: int = 0) -> None:
+    """Make all parameters random: biases and gains too, which start at 0 and 1."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for label, parameter in model.named_parameters():
             spread = torch.randn(parameter.shape, generator=generator)
             is_gain = parameter.ndim == 1 and label.endswith("weight")
             parameter.copy_(1 + 0.3 * spread if is_gain else 0.35 * spread)
-    return model

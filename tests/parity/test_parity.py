@@ -22,16 +22,35 @@ pytestmark = pytest.mark.parity
 TOLERANCE = 1e-4
 
 
-def original(model, ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def original(model, given: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(batch, layers + 1, n, d) and (batch, layers, h, n, n)"""
+    encoder = model.get_encoder() if model.config.is_encoder_decoder else model
     with torch.no_grad():
-        out = model(
-            torch.tensor(ids),
+        out = encoder(
+            torch.tensor(given),
             attention_mask=torch.tensor(mask),
             output_hidden_states=True,
             output_attentions=True,
         )
-    return torch.stack(out.hidden_states, 1).numpy(), torch.stack(out.attentions, 1).numpy()
+    states = (*out.hidden_states[:-1], out.last_hidden_state)  # ViT leaves its final norm out there
+    return torch.stack(states, 1).numpy(), torch.stack(out.attentions, 1).numpy()
+
+
+def inputs(model) -> tuple[np.ndarray, np.ndarray]:
+    """What the original reads, three texts or images or sounds, and which of its tokens are no
+    padding.
+    """
+    config, rng = model.config, np.random.default_rng(0)
+    dtype = next(model.parameters()).detach().numpy().dtype
+    if model.main_input_name == "pixel_values":
+        (height, width), size = config.image_size, config.patch_size
+        pixels = rng.standard_normal((3, config.num_channels, height, width)).astype(dtype)
+        return pixels, np.ones((3, 1 + height * width // size**2), dtype=int)
+    if model.main_input_name == "input_features":
+        length = config.max_source_positions
+        sound = rng.standard_normal((3, config.num_mel_bins, 2 * length)).astype(dtype)
+        return sound, np.ones((3, length), dtype=int)
+    return texts(61)
 
 
 def texts(vocabulary: int, rng: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -53,6 +72,7 @@ def worst(ours: np.ndarray, theirs: np.ndarray) -> float:
 def compare(ours, model, ids, mask, capsys, name):
     """Every text on its own tokens: what the originals put on padding means nothing."""
     hidden, attention = original(model, ids, mask)
+    ids = ids if ours.parts.embedding is not None else hidden[:, 0]
     own_hidden, own_attention = (
         ours.hidden_states(ids, mask, dtype=np.float32),
         ours.attention(ids, mask, dtype=np.float32),
@@ -71,16 +91,17 @@ def compare(ours, model, ids, mask, capsys, name):
         print("\n  {}: hidden states {:.1e}, attention {:.1e}".format(name, *largest), end="")
     assert (largest < TOLERANCE).all()
     # what padding holds must not matter, and one text alone must be as it is in company
-    alone = ours.hidden_states(ids[1, :8], dtype=np.float32)
-    assert worst(alone[None], own_hidden[1:2, :, :8]) < TOLERANCE
+    length = mask[1].sum()
+    alone = ours.hidden_states(ids[1, :length], dtype=np.float32)
+    assert worst(alone[None], own_hidden[1:2, :, :length]) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_every_layer_is_the_original(name, tmp_path, capsys):
     model = make(name)
     model.save_pretrained(tmp_path)
-    ids, mask = texts(61)
-    compare(al.models.load(tmp_path), model, ids, mask, capsys, name)
+    given, mask = inputs(model)
+    compare(al.models.load(tmp_path), model, given, mask, capsys, name)
 
 
 def test_a_narrow_sliding_window_is_seen():
@@ -100,10 +121,11 @@ def test_a_narrow_sliding_window_is_seen():
 def test_every_layer_is_the_original_in_double_precision(name, capsys):
     with in_double():
         model = make(name).double()
-        ids, mask = texts(61)
+        ids, mask = inputs(model)
         hidden, attention = original(model, ids, mask)
     assert hidden.dtype == np.float64
     ours = al.models.load(model.state_dict(), config=model.config)
+    ids = ids if ours.parts.embedding is not None else hidden[:, 0]
     own_hidden, own_attention = ours.hidden_states(ids, mask), ours.attention(ids, mask)
     largest = 0.0
     for text, length in enumerate(mask.sum(axis=1)):
@@ -119,13 +141,15 @@ def test_every_layer_is_the_original_in_double_precision(name, capsys):
 
 
 def test_distances_fall_into_the_buckets_of_the_original():
-    from attnlab.models.checkpoints.families.mpnet import buckets_of
+    from attnlab.models.checkpoints.distances import buckets_of
 
     offsets = np.arange(-600, 601)
-    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(
-        torch.tensor(offsets)
-    )
-    assert np.array_equal(buckets_of(offsets), theirs.numpy())
+    mpnet = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket
+    assert np.array_equal(buckets_of(offsets, 32, 128), mpnet(torch.tensor(offsets)).numpy())
+    t5 = transformers.models.t5.modeling_t5.T5Attention._relative_position_bucket
+    for buckets, farthest in ((32, 128), (32, 64), (12, 40), (7, 100)):
+        theirs = t5(torch.tensor(offsets), True, buckets, farthest).numpy()
+        assert np.array_equal(buckets_of(offsets, buckets, farthest), theirs)
 
 
 @pytest.mark.parametrize("name", ["esm", "esm1"])
@@ -304,3 +328,30 @@ class Bomb:
 
     def __reduce__(self):
         return exec, ("raise SystemExit('the pickle ran')",)
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "feedforward"),
+    [
+        ("bert", "encoder.layer.1.attention.output.dense", "encoder.layer.0.output.dense"),
+        ("llama", "layers.1.self_attn.o_proj", "layers.0.mlp.down_proj"),
+        ("opt", "decoder.layers.1.self_attn.out_proj", "decoder.layers.0.fc2"),
+    ],
+)
+def test_a_model_without_parts_is_the_original_with_zero_columns(name, attention, feedforward):
+    """Head 2 of layer 1 writes nothing, nor does the feed-forward part of layer 0."""
+    with in_double():
+        model = make(name).double()
+        kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        ours = al.models.load(kept, config=model.config)  # not a view of what is zeroed below
+        size = ours.config.head_size
+        with torch.no_grad():
+            model.get_submodule(attention).weight[:, 2 * size : 3 * size] = 0
+            for parameter in model.get_submodule(feedforward).parameters():
+                parameter.zero_()
+        ids, mask = texts(61)
+        hidden, looks = original(model, ids, mask)
+    ablated = ours.without(heads=[(1, 2)], feedforward=[0])
+    own_hidden, own_looks = ablated.hidden_states(ids, mask), ablated.attention(ids, mask)
+    assert worst(own_hidden[:1], hidden[:1]) < 1e-10 and worst(own_looks[:1], looks[:1]) < 1e-10
+    assert worst(ours.hidden_states(ids, mask)[:1], hidden[:1]) > 1e-3

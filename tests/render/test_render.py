@@ -22,9 +22,9 @@ from attnlab.render import check_figure_name, check_movie_name, kinds, movie, pl
 from attnlab.render.groups import group_tokens
 from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.moments import choose_moments
-from attnlab.render.movies import positions
 from attnlab.render.panels.views import FLATTEST, STEEPEST_PLANE, see_planes
 from attnlab.render.ranges import shared_ranges, square_ranges
+from attnlab.render.results import even_positions
 from attnlab.render.scene import make_scene
 from attnlab.render.style import PALETTE
 from attnlab.render.ticks import Unit, unit_of
@@ -900,8 +900,8 @@ def test_one_drawing_makes_both_kinds_of_movie(space, tmp_path):
 
 def test_frames_are_saved_times_or_lie_between_them(plane):
     scene = make_scene(plane)
-    assert set(positions(scene, 5)) <= set(range(21)) and positions(scene, 5)[-1] == 20
-    assert len(positions(scene, 41)) == 41
+    assert set(even_positions(21, 5)) <= set(range(21)) and even_positions(21, 5)[-1] == 20
+    assert len(even_positions(21, 41)) == 41 and len(scene.times) == 21
     np.testing.assert_allclose(scene.at(0.5), 0.5 * (plane.z[0] + plane.z[1]))
     sphere = make_scene(made_sphere_run(4, 3))
     np.testing.assert_allclose(np.linalg.norm(sphere.at(1.5), axis=-1), 1.0)

@@ -9,6 +9,7 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 import xarray
 from scipy.io import loadmat
@@ -33,7 +34,7 @@ def test_every_sample_is_written_or_refused_with_a_sentence(name, suffix, tmp_pa
         assert (
             str(problem).endswith(".") and "\n" not in str(problem) and not list(tmp_path.iterdir())
         )
-        assert suffix in ("csv", "json")
+        assert suffix in ("csv", "json", "parquet")
         return
     assert path.stat().st_size
     if suffix == "npz":
@@ -47,6 +48,9 @@ def test_every_sample_is_written_or_refused_with_a_sentence(name, suffix, tmp_pa
         )
     elif suffix == "json":
         json.loads(path.read_text())
+    elif suffix == "parquet":
+        table = parquet.read_table(path)
+        assert table.num_columns and isinstance(json.loads(table.schema.metadata[b"attnlab"]), dict)
     else:
         rows = list(csv.reader(path.read_text().splitlines()))
         assert len({len(row) for row in rows if row}) == 1
@@ -327,8 +331,9 @@ def test_a_limit_is_not_taken_for_a_run(workplace, polytope):
         ("limit", "a.nc"),
         ("check", "a.nc"),
         ("predict", "a.nc"),
-        ("plot", "a.nc", "-o", "b.gif"),
     ):
         assert "a.nc must hold a run or a Spec; it holds Limit" in refused(*verb)
+    said = refused("plot", "a.nc", "-o", "b.gif")
+    assert "a.nc must hold a run, a flow, a sentence or a repeated layer to be filmed" in said
     attnlab("plot", "a.nc", "-o", "b.png")
     assert (workplace / "b.png").read_bytes().startswith(b"\x89PNG")

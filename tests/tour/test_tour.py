@@ -197,16 +197,20 @@ def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
     rows = {row.name: row for row in make_tour("t", only=["trained_head", "sentence"])}
     assert list(rows) == [
         "trained_head",
+        "trained_head_rotates",
         *(f"sentence_{name}" for name in ("gathering", "groups", "place", "leaders")),
     ]
-    assert rows["trained_head"].verdict in Outcome.__members__ and rows["trained_head"].n == 5
+    assert rows["trained_head"].verdict in ("CERTIFIED", *Outcome.__members__)
+    assert rows["trained_head"].n == rows["trained_head_rotates"].n == 5
+    assert rows["trained_head_rotates"].verdict == "CERTIFIED"
+    assert "up to lambda_1 t =" in rows["trained_head_rotates"].found
     assert all(
         row.verdict in ("right", "not so", "no evidence")
         for name, row in rows.items()
-        if name != "trained_head"
+        if not name.startswith("trained_head")
     )
     text = check_page(workplace / "t")
-    assert "The honest answer." in text and "untrained weights" in text and text.count("<img") == 2
+    assert "The honest answer." in text and "untrained weights" in text and text.count("<img") == 3
 
 
 @pytest.mark.parametrize(
@@ -326,3 +330,13 @@ def test_a_tour_that_left_something_out_is_not_written(from_docs):
     assert maker.write_page([row]).splitlines()[-1] == "| What is asked. | OUT OF SCOPE | nothing |"
     with pytest.raises(ValueError, match="left out a"):
         maker.write_page([row | {"verdict": "not here"}])
+
+
+def test_the_table_says_proved_only_of_a_proved_limit():
+    from attnlab.render.tour_page import found_words
+    from attnlab.tour.record import Row
+
+    row = Row("theorems", "a", "b", "SUPPORTED", limits=4, decided_at=5.909, grade="proved")
+    assert found_words(row) == "4 limits, proved from t = 5.91 on"
+    exact = dataclasses.replace(row, limits=1, grade="exact")
+    assert found_words(exact) == "1 limit, certified from t = 5.91 on"

@@ -23,6 +23,8 @@ time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
 print(os.environ.get("FAKE_WORDS", "fine"))
 option = "--dest" if "--dest" in sys.argv else "--pack-destination"
 for source in filter(None, os.environ.get("FAKE_ARCHIVE", "").split(os.pathsep)):
+    if os.environ.get("FAKE_BY_NAME") and not sys.argv[-1].startswith(os.path.basename(source)[:-4]):
+        continue
     shutil.copy(source, sys.argv[sys.argv.index(option) + 1])
 sys.exit(int(os.environ.get("FAKE_CODE", "0")))
 """
@@ -52,7 +54,11 @@ class Clients:
         monkeypatch.setenv("ATTNLAB_MODELS", str(self.cache))
         monkeypatch.setenv("FAKE_ORDERS", str(tmp_path / "orders"))
 
-    def delivers(self, *archives: Path, words: str = "fine", code: int = 0) -> None:
+    def delivers(
+        self, *archives: Path, words: str = "fine", code: int = 0, by_name: bool = False
+    ) -> None:
+        """by_name: the client delivers only the archive of the package that it is asked for."""
+        self.monkeypatch.setenv("FAKE_BY_NAME", "1" if by_name else "")
         self.monkeypatch.setenv(
             "FAKE_ARCHIVE", os.pathsep.join(str(archive) for archive in archives)
         )

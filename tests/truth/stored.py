@@ -32,7 +32,7 @@ def difference(one: Any, other: Any, place: str = "") -> str:
             for name, a, b in parts
         ]
         pairs.append((".attrs", dict(one.attrs), dict(other.attrs)))
-    elif type(one).__name__ == "DataFrame":
+    elif type(one).__name__ in ("DataFrame", "Table"):
         pairs = [
             (".columns", list(one.columns), list(other.columns)),
             (".types", list(one.dtypes), list(other.dtypes)),
@@ -40,7 +40,7 @@ def difference(one: Any, other: Any, place: str = "") -> str:
             (".attrs", dict(one.attrs), dict(other.attrs)),
         ]
         pairs += [
-            (f".{name}", one[name].tolist(), other[name].tolist())
+            (f".{name}", *(_listed(frame[name]) for frame in (one, other)))
             for name in one.columns
             if name in other.columns
         ]
@@ -74,3 +74,16 @@ def difference(one: Any, other: Any, place: str = "") -> str:
             else f"{place}: {one!r} and {other!r}"
         )
     return next((found for name, a, b in pairs if (found := difference(a, b, place + name))), "")
+
+
+def _listed(column: Any) -> list[Any]:
+    """The entries of a column; a missing whole number, which equals nothing, as None."""
+    entries = column.tolist()
+    return (
+        [
+            None if is_missing else entry
+            for entry, is_missing in zip(entries, column.isna(), strict=True)
+        ]
+        if column.dtype == "Int64"
+        else entries
+    )

@@ -228,6 +228,116 @@ def modernbert() -> Made:
     return make.state, {"model_type": "modernbert", **SIZES, "local_attention": 4}
 
 
+def transformer_layer(make: Maker, at: str, names: tuple[str, ...], without_bias: int = -1) -> None:
+    """The layer of BERT under these names: query, key, value, output, inner, outer and two norms."""
+    sizes = [(D, D)] * 4 + [(HIDDEN, D), (D, HIDDEN)]
+    for number, (name, size) in enumerate(zip(names[:6], sizes, strict=True)):
+        make.put(f"{at}{name}.weight", *size)
+        if number != without_bias:
+            make.put(f"{at}{name}.bias", size[0])
+    for name in names[6:]:
+        make.norm(at + name)
+
+
+FAIRSEQ = (
+    *(f"self_attn.{name}_proj" for name in ("q", "k", "v", "out")),
+    *("fc1", "fc2", "self_attn_layer_norm", "final_layer_norm"),
+)
+ENCODER = {
+    "d_model": D,
+    "encoder_attention_heads": HEADS,
+    "encoder_layers": LAYERS,
+    "encoder_ffn_dim": HIDDEN,
+    "is_encoder_decoder": True,
+}
+
+
+def bart() -> Made:
+    make = Maker()
+    make.put("model.shared.weight", WORDS, D)
+    make.put("model.encoder.embed_positions.weight", LENGTH + 2, D)
+    make.norm("model.encoder.layernorm_embedding")
+    for layer in range(LAYERS):
+        transformer_layer(make, f"model.encoder.layers.{layer}.", FAIRSEQ)
+    raw = {**ENCODER, "vocab_size": WORDS, "max_position_embeddings": LENGTH}
+    return make.state, {"model_type": "bart", **raw, "scale_embedding": True}
+
+
+def whisper() -> Made:
+    make = Maker()
+    for layer in range(LAYERS):
+        transformer_layer(make, f"model.encoder.layers.{layer}.", FAIRSEQ, without_bias=1)
+    make.norm("model.encoder.layer_norm")
+    return make.state, {"model_type": "whisper", **ENCODER, "max_source_positions": LENGTH}
+
+
+def vit() -> Made:
+    make = Maker()
+    names = (
+        *(f"attention.attention.{name}" for name in ("query", "key", "value")),
+        *("attention.output.dense", "intermediate.dense", "output.dense"),
+        *("layernorm_before", "layernorm_after"),
+    )
+    for layer in range(LAYERS):
+        transformer_layer(make, f"vit.encoder.layer.{layer}.", names)
+    make.norm("vit.layernorm")
+    raw = {key: value for key, value in SIZES.items() if key.startswith(("hidden", "num", "inter"))}
+    return make.state, {"model_type": "vit", **raw}
+
+
+def t5() -> Made:
+    make, size, buckets = Maker(), 5, 8
+    make.put("shared.weight", WORDS, D)
+    for layer in range(LAYERS):
+        at = f"encoder.block.{layer}.layer."
+        for name in "qkv":
+            make.put(f"{at}0.SelfAttention.{name}.weight", HEADS * size, D)
+        make.put(f"{at}0.SelfAttention.o.weight", D, HEADS * size)
+        if layer == 0:
+            make.put(f"{at}0.SelfAttention.relative_attention_bias.weight", buckets, HEADS)
+        for name in ("wi_0", "wi_1"):
+            make.put(f"{at}1.DenseReluDense.{name}.weight", HIDDEN, D)
+        make.put(f"{at}1.DenseReluDense.wo.weight", D, HIDDEN)
+        for part in "01":
+            make.put(f"{at}{part}.layer_norm.weight", D, mean=0.5)
+    make.put("encoder.final_layer_norm.weight", D, mean=0.5)
+    return make.state, {
+        "model_type": "t5",
+        "d_model": D,
+        "d_kv": size,
+        "d_ff": HIDDEN,
+        "num_heads": HEADS,
+        "num_layers": LAYERS,
+        "vocab_size": WORDS,
+        "feed_forward_proj": "gated-gelu",
+        "relative_attention_num_buckets": buckets,
+        "relative_attention_max_distance": 5,
+        "is_encoder_decoder": True,
+    }
+
+
+def bloom() -> Made:
+    make = Maker()
+    make.put("transformer.word_embeddings.weight", WORDS, D)
+    make.norm("transformer.word_embeddings_layernorm")
+    for layer in range(LAYERS):
+        at = f"transformer.h.{layer}."
+        make.linear(f"{at}self_attention.query_key_value", 3 * D, D)
+        make.linear(f"{at}self_attention.dense", D, D)
+        make.linear(f"{at}mlp.dense_h_to_4h", 4 * D, D)
+        make.linear(f"{at}mlp.dense_4h_to_h", D, 4 * D)
+        make.norm(f"{at}input_layernorm")
+        make.norm(f"{at}post_attention_layernorm")
+    make.norm("transformer.ln_f")
+    return make.state, {
+        "model_type": "bloom",
+        "hidden_size": D,
+        "n_head": HEADS,
+        "n_layer": LAYERS,
+        "vocab_size": WORDS,
+    }
+
+
 MORE = {
     "qwen3": qwen3,
     "gemma": gemma,
@@ -241,4 +351,9 @@ MORE = {
     "mpnet": mpnet,
     "esm": esm,
     "modernbert": modernbert,
+    "bart": bart,
+    "whisper": whisper,
+    "vit": vit,
+    "t5": t5,
+    "bloom": bloom,
 }

@@ -13,6 +13,7 @@ import numpy as np
 
 from tiny_families import MORE
 from tiny_maker import HEADS, HIDDEN, LAYERS, LENGTH, SIZES, WORDS, D, Maker, State
+from tiny_objects import hooked_transformer, torch_encoder
 
 
 def bert(
@@ -141,8 +142,17 @@ MAKERS = {
     "gpt2": gpt2,
     "llama": llama,
     "gpt_neox": gpt_neox,
+    "hooked_transformer": hooked_transformer,
+    "torch_encoder": torch_encoder,
     **MORE,
 }
+
+VECTORS = np.random.default_rng(5).standard_normal((WORDS, D))
+
+
+def given(model: Any, ids: Any) -> Any:
+    """What a tiny model reads: the ids, or one vector for each in a model without an embedding."""
+    return np.asarray(ids) if model.parts.embedding is not None else VECTORS[np.asarray(ids)]
 
 
 def write_folder(folder: Path, state: State, raw: dict[str, Any]) -> Path:

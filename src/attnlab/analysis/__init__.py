@@ -27,6 +27,7 @@ functions.
     random_polytopes.py expected numbers of hull vertices
     span.py             the same flow in fewer dimensions
     plain_flow.py       the flow and its derivative by SciPy
+    principal_axes.py   tokens on the principal axes of all times
     under_way.py        observables that go from time to time
 
 `observables` are the numbers that a Spec may name: functions f(run: Trajectory) -> array (*batch,

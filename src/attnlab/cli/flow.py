@@ -258,11 +258,13 @@ def _record(found: Any) -> dict[str, Any]:
             else {
                 "count": limit.count,
                 "grade": str(limit.grade),
+                "certified": limit.certified,
                 "labels": limit.labels,
                 "leaders": limit.leaders,
                 "place_count": limit.place_count,
                 "error": float(limit.error),
                 "reason": limit.reason,
+                **({} if found.end is None else found.end.record),
             }
         ),
         "no_limit": found.no_limit,

@@ -65,7 +65,8 @@ def plot(
     """Draw a run, or film it if the output is a .gif or .mp4. Without --kind, a suitable kind of
     figure is chosen.
 
-    Saved limits, verdicts and flows can be drawn too.
+    Saved limits, verdicts, flows, sentences and tables of heads can be drawn too. Saved flows,
+    sentences and repeated layers can be filmed.
     """
     is_movie = is_movie_name(output)
     check_outputs(
@@ -86,13 +87,13 @@ def plot(
 
     from attnlab import render
 
-    if kind is not None and (kind != "limit" or is_spec(source)):
+    if kind is not None and is_spec(source):
         render.kinds[kind]  # raises with the nearest name, before the run is simulated
     check_width(width)
     thing = (
         read_run(source, progress=has_terminal())
-        if is_spec(source) or is_movie
-        else _read_result(source)
+        if is_spec(source)
+        else _read_result(source, is_movie)
     )
     if is_movie:
         render.movie(
@@ -107,16 +108,21 @@ def plot(
     say_caption(caption, title)
 
 
-def _read_result(source: Path) -> Any:
-    """Return the result in a .nc file. Raise ValueError if it cannot be drawn."""
-    from attnlab.render.plots import is_drawable
+def _read_result(source: Path, is_movie: bool) -> Any:
+    """Return the result in a .nc file. Raise ValueError if it cannot be drawn, or filmed."""
+    from attnlab.render.plots import is_drawable, is_filmable
     from attnlab.store import load
 
     found = load(source)
+    if is_movie and not is_filmable(found):
+        raise ValueError(
+            f"{source} must hold a run, a flow, a sentence or a repeated layer to be filmed; it"
+            f" holds {type(found).__name__}. Give -o a .png to draw it."
+        )
     if not is_drawable(found):
         raise ValueError(
             f"{source} holds {type(found).__name__}, which has no figure. Give a run, a limit,"
-            " verdicts, a flow, or what models.sentence and models.iterate return."
+            " verdicts, a flow, or what models.spectra, models.sentence and models.iterate return."
         )
     return found
 

@@ -192,7 +192,8 @@ def _write(
     nc: Path | None,
 ) -> None:
     if figure is not None or words is not None or iteration is not None:
-        from attnlab.render.sentence_figure import draw_iteration, draw_sentence, draw_words
+        from attnlab.render.sentence_figure import draw_iteration, draw_sentence
+        from attnlab.render.sentence_planes import draw_words
 
         drawn = (
             (figure, draw_sentence, data),

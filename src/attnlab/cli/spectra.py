@@ -101,7 +101,7 @@ def spectra(
             draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)
         ).savefig(figure)
     if csv is not None:
-        write_text(csv, _flat(frame).to_csv(index=False))
+        write_text(csv, frame.to_csv(index=False))
     if as_json:
         record = {
             **frame.attrs,
@@ -208,17 +208,3 @@ def _with_rank(row: Any, name: str, words: str = "") -> str:
 
 def _eigenvalue(value: complex) -> str:
     return f"{value.real:.3f}" if value.imag == 0 else f"{value.real:.3f} ± {abs(value.imag):.3f}i"
-
-
-def _flat(frame: Any) -> Any:
-    """Split each complex column into two: NAME_real and NAME_imaginary."""
-    columns: dict[str, Any] = {}
-    for name in frame.columns:
-        if frame[name].dtype.kind == "c":
-            columns[f"{name}_real"], columns[f"{name}_imaginary"] = (
-                frame[name].to_numpy().real,
-                frame[name].to_numpy().imag,
-            )
-        else:
-            columns[name] = frame[name]
-    return type(frame)(columns)

@@ -22,6 +22,12 @@ def read_ids(text: str) -> list[int]:
 
 def check_tokenizer(model: Any) -> None:
     """Refuse a text for a model that came without a tokenizer."""
+    if model.parts.embedding is None:
+        raise ValueError(
+            f"{model.name} has no embedding of tokens: it reads vectors, and the command line cannot"
+            " give them. Use Python: al.models.sentence(model, ids=x) with x"
+            f" (n, {model.config.d}), or al.models.flow(model, x0=x)."
+        )
     if not model.has_tokenizer:
         raise ValueError(
             f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "

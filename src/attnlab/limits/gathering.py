@@ -7,6 +7,7 @@ must reach a state from which groups.py certifies the same groups, with points t
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from dataclasses import dataclass
@@ -107,11 +108,9 @@ def gather(
     try:
         while flow.t * fastest < LONGEST and flow.log_size <= LARGEST:
             look += 1
-            while wanted and times[wanted[0]] <= look * piece:
-                at = wanted.pop(0)
-                if times[at] > flow.t:
-                    flow.advance(float(times[at]) - flow.t)
-                out.z[at] = state_of(flow, flow.group).u
+            asked = [at for at in wanted if times[at] <= look * piece]
+            wanted = wanted[len(asked) :]
+            out.z.update(_states_between(flow, {at: float(times[at]) for at in asked}))
             if look * piece > flow.t:
                 flow.advance(look * piece - flow.t)
             if flow.log_size > MERGING:
@@ -147,6 +146,21 @@ def gather(
     if out.found is not None:
         out.kind = "certified"
     return out
+
+
+def _states_between(flow: MergedFlow, times: dict[int, float]) -> dict[int, np.ndarray]:
+    """The states at the times asked for, by a copy of the flow, so that the flow itself takes the
+    same steps whatever is asked for; those that the copy does not reach are left out.
+    """
+    aside, found = copy.copy(flow), {}
+    try:
+        for at, t in times.items():
+            if t > aside.t:
+                aside.advance(t - aside.t)
+            found[at] = state_of(aside, aside.group).u
+    except Stuck:
+        flow.allowance.progress.raise_if_cancelled()
+    return found
 
 
 def _look(flow: MergedFlow) -> Found | None:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.catalog import catalog
-from attnlab.models.catalog.sources import HUB, load
+from attnlab.models.catalog.hub import HUB
+from attnlab.models.catalog.sources import load
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.models.checkpoints.slices import check_index

@@ -34,8 +34,8 @@ def _shape(config: Any) -> dict[str, Any]:
         "head size": config.head_size,
         "norm": "before attention" if config.is_pre_norm else "after attention",
         "mask": "causal" if config.is_causal else "none",
-        "vocabulary": config.vocabulary,
-        "longest text": f"{config.length} tokens",
+        "vocabulary": config.vocabulary or "none: the input is vectors (n, d)",
+        "longest text": f"{config.length} tokens" if config.has_longest_text else "any",
     }
 
 

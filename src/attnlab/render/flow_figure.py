@@ -4,7 +4,7 @@ P, received attention.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
+from attnlab.displayed import shorten
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
+from attnlab.render.panels.flow_end import draw_distance, draw_way
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.ranges import pad_ranges
 from attnlab.render.style import (
@@ -37,7 +39,7 @@ from attnlab.render.style import (
     set_layout,
     title,
 )
-from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
+from attnlab.render.word_labels import LONGEST_WORD, label_points
 from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
@@ -54,11 +56,16 @@ KEY = 0.17
 MOST_NAMED = 6
 """Clusters that the legend names: one a colour."""
 
-MOST_WORDS = 22
-"""Tokens that all have their word beside them; of more only the leaders have."""
+MOST_WORDS, MOST_TRIED = 22, 120
+"""Tokens that all have their word beside them. Of more, the leaders have, and the others where
+there is room; of more than the second number only leaders.
+"""
 
 MOST_ROWS, MOST_NARROW_ROWS = 44, 28
 """Rows of the map that all have their word; the second in a paper."""
+
+LONGEST_TEXT = 70
+"""Characters of a text that the headline has."""
 
 NEAR = 16.0
 """Points between start and end below which a word stands beside the end."""
@@ -100,7 +107,9 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
     with house_style(paper):
         marks = _legend_marks(look, found)
         columns = _key_columns(paper, marks)
-        figure, places, rooms = _places(paper, len(words), KEY * -(-len(marks) // columns))
+        figure, places, rooms = _places(
+            paper, len(words), KEY * -(-len(marks) // columns), found.end is not None
+        )
         _legend(places["legend"], marks, columns, paper)
         _draw_plane(places["plane"], found, look, paper)
         _draw_space(places["space"], found, look, paper)
@@ -108,9 +117,11 @@ def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
         _draw_cosines(places["cosines"], found, paper)
         _draw_moduli(places["moduli"], found, paper)
         _draw_received(places["received"], found, look, words, paper)
-        for name in ("plane", "space", "counts", "cosines", "moduli", "received"):
-            _set_title(places[name], rooms[name], paper)
-        title(figure, headline(found), _note(found, look))
+        if found.end is not None:
+            _draw_end(places["way"], places["distance"], found, look, paper)
+        for name, room in rooms.items():
+            _set_title(places[name], room, paper)
+        title(figure, flow_headline(found), _note(found, look))
         keep_labels(figure)  # the layout must be known before words find their places
         _name_tokens(places["plane"], found, look, words, paper)
     return figure
@@ -125,7 +136,7 @@ def _set_title(axes: Any, room: float, paper: Paper) -> None:
 
 
 def _places(
-    paper: Paper, n: int, key: float
+    paper: Paper, n: int, key: float, has_end: bool
 ) -> tuple[HouseFigure, dict[str, Any], dict[str, float]]:
     """The figure, its axes by what they show, and the inches that each is wide; key: inches of the
     legend.
@@ -152,6 +163,8 @@ def _places(
             (small + 0.2, ["space", "moduli"]),
             (small, ["counts", "cosines"]),
         ]
+    if has_end:
+        rows.insert(-1, (small + 0.25, ["way", "distance"]))
     heights = [height for height, _ in rows]
     figure = paper_figure(paper, WIDTH, sum(heights))
     set_layout(
@@ -195,7 +208,7 @@ def look_of(found: Flow) -> Look:
     return Look(colours, markers, np.array(sorted(leaders)), groups)
 
 
-def headline(found: Flow) -> str:
+def flow_headline(found: Flow) -> str:
     """Return the title: the head of the flow and its start."""
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
@@ -205,11 +218,19 @@ def headline(found: Flow) -> str:
         [
             (
                 f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow"
-                f" from {escape_words(facts['start'], 120)}"
+                f" from {escape_words(_start_words(facts), 160)}"
             ),
             f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}",
         ]
     )
+
+
+def _start_words(facts: Mapping[str, Any]) -> str:
+    """The start of a flow in words; of a long text only the beginning, so that what follows it
+    stays.
+    """
+    start, words = str(facts["start"]), str(facts.get("text", ""))
+    return start.replace(words, shorten(words, LONGEST_TEXT)) if words else start
 
 
 def _note(found: Flow, look: Look) -> str:
@@ -222,6 +243,12 @@ def _note(found: Flow, look: Look) -> str:
             " that a cluster, or all tokens, attend to most. "
         ),
     ]
+    if len(found.words) > MOST_WORDS:
+        parts.append(
+            "Words stand where there is room. "
+            if len(found.words) <= MOST_TRIED
+            else "Only leaders have their word. "
+        )
     heads = found.data.sizes["head"]
     parts.append(
         "Moduli: of all eigenvalues of P(t); the first is 1. "
@@ -231,6 +258,17 @@ def _note(found: Flow, look: Look) -> str:
             " number of heads. "
         )
     )
+    if found.end is not None:
+        parts.append(
+            "Rescaled tokens: exp(-tV) x along directions in which the end is certified; a star:"
+            " where a group ends. Upright line: the end of the run; lying line: the error of the"
+            " end. "
+            + (
+                "The leading eigenvalues of V are a pair, so leaders rotate, and none is final. "
+                if found.end.rotates
+                else ""
+            )
+        )
     parts.append(f"Solved with {facts['solved']}.")
     if len(found.in_doubt):
         parts.append(
@@ -315,10 +353,7 @@ def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
 
 def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values[..., :2]  # (T, n, 2)
-    dress_flat(axes)
-    labels = _axis_labels(found)[:2]
-    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
-    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    frame_flow_plane(axes, found, paper)
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
@@ -362,13 +397,22 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
         axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"))
 
 
+def frame_flow_plane(axes: Any, found: Flow, paper: Paper) -> None:
+    """Give axes the limits and labels of the plane of a flow: the first two principal axes."""
+    path = found.data["plane"].values[..., :2]
+    dress_flat(axes)
+    labels = _axis_labels(found)[:2]
+    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
+    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+
+
 def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
     """Words beside the starts, where tokens are still apart; of those that stay there, and of
     leaders, beside the ends.
     """
     path = found.data["plane"].values[..., :2]
     are_few = len(words) <= MOST_WORDS
-    named = np.arange(len(words)) if are_few else look.leaders[:MOST_WORDS]
+    named = np.arange(len(words)) if len(words) <= MOST_TRIED else look.leaders[:MOST_WORDS]
     at = (
         axes.transData.transform(path[:, named].reshape(-1, 2)).reshape(-1, len(named), 2)
         * 72
@@ -377,19 +421,21 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper
     is_near = (
         np.linalg.norm(at[-1] - at[0], axis=-1) < NEAR
     )  # the end would lie under the word of the start
-    points = np.where(((not are_few) | is_near)[:, None], path[-1, named], path[0, named])
-    # rings take room: nameless points on them keep names away
+    leads = np.isin(named, look.leaders)
+    at_end = is_near | (leads & (not are_few))
+    points = np.where(at_end[:, None], path[-1, named], path[0, named])
+    others = np.where(at_end[:, None], path[0, named], path[-1, named])
+    # rings and the other tokens take room: nameless points on them keep names away
     reach = RING * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)]) * axes.figure.dpi / 72
     ringed = axes.transData.transform(path[-1, look.leaders])[:, None] + reach
     rings = axes.transData.inverted().transform(ringed.reshape(-1, 2))
-    if len(points) + len(rings) > ALL_LABELLED:
-        rings = rings[: max(0, ALL_LABELLED - len(points))]
     label_points(
         axes,
-        np.concatenate([points, rings]),
-        [*(words[int(i)] for i in named), *[""] * len(rings)],
-        [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)],
+        np.concatenate([points, others, rings]),
+        [*(words[int(i)] for i in named), *[""] * (len(others) + len(rings))],
+        [*np.where(leads, INK, NOTE), *[INK] * (len(others) + len(rings))],
         7 if paper.is_narrow else 8,
+        first=np.flatnonzero(leads),
     )
 
 
@@ -403,6 +449,10 @@ def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
         limits,
         paper=paper,
     )
+    if paper.is_narrow:  # the plane has the numbers, and here they would cover each other
+        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+            axis.set_ticklabels([])
+            axis.labelpad = -14.0
     axes.add_collection3d(
         Line3DCollection(
             list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45, zorder=3
@@ -463,10 +513,12 @@ def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
         linestyle=(0, (5, 2)),
         label="effective rank",
     )
-    axes.set_ylim(0, 1.06 * n)
+    axes.set_ylim(0, (1.75 if paper.is_narrow else 1.06) * n)
+    if paper.is_narrow:
+        axes.set_yticks([0, n])
     axes.axhline(1.0, color=RULE, linewidth=0.8, zorder=0)
     axes.set_title(f"of {n} tokens")
-    axes.legend(**_inside(paper))
+    axes.legend(**_inside(paper) | _above(paper))
 
 
 def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
@@ -488,10 +540,13 @@ def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
         label="5 % below" if paper.is_narrow else "5 % of pairs are below",
     )
     low = float(np.nanmin(data["cosine_low"].values))
-    axes.set_ylim(min(-0.05, low - 0.06), 1.05)
+    bottom = min(-0.05, low - 0.06)
+    axes.set_ylim(bottom, 1.05 + (0.6 * (1.05 - bottom) if paper.is_narrow else 0.0))
+    if paper.is_narrow:
+        axes.set_yticks([0.0, 0.5, 1.0])
     axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
     axes.set_title("cosine of directions")
-    axes.legend(**_inside(paper))
+    axes.legend(**_inside(paper) | _above(paper))
 
 
 def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
@@ -516,11 +571,18 @@ def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
         zorder=4,
         label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}",
     )
-    axes.set_ylim(-0.02 * heads, 1.32 * heads)  # the legend stands above
+    axes.set_ylim(
+        -0.02 * heads, (1.6 if paper.is_narrow else 1.32) * heads
+    )  # the legend stands above
     axes.set_title(
         "|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)"
     )
     axes.legend(**_inside(paper) | {"loc": "upper right", "ncols": 2})
+
+
+def _above(paper: Paper) -> dict[str, Any]:
+    """In a paper legends stand above the lines, where the limits leave room."""
+    return {"loc": "upper right", "labelspacing": 0.25} if paper.is_narrow else {}
 
 
 def _inside(paper: Paper) -> dict[str, Any]:
@@ -530,6 +592,20 @@ def _inside(paper: Paper) -> dict[str, Any]:
         if paper.is_narrow
         else INSIDE
     )
+
+
+def _draw_end(way: Any, distance: Any, found: Flow, look: Look, paper: Paper) -> None:
+    """Where the tokens end, by the certified limit; how far they are from there."""
+    limit, end = found.limit, found.end
+    assert limit is not None and end is not None
+    draw_way(way, limit, end, look.colours, token_size(len(found.words), paper))
+    draw_distance(distance, limit, end, look.colours, float(found.data["time"].values[-1]))
+    count = len(end.groups)
+    groups = f"{count} group{'' if count == 1 else 's'}{' that rotate' if end.rotates else ''}"
+    groups += "s" if end.rotates and count == 1 else ""
+    way.set_title(f"rescaled tokens, and where they end: {groups}")
+    until = "for ever" if end.horizon is None else f"up to λ₁ t = {end.horizon * end.rate.real:.3g}"
+    distance.set_title(f"distance from there; certified {until} (grey)")
 
 
 def _draw_received(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:

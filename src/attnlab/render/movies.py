@@ -1,4 +1,6 @@
-"""movie: write a run as a .gif or .mp4, completely or not at all."""
+"""movie: write a run, or a result of a trained model that moves, as a .gif or .mp4, completely or not
+at all.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,27 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from attnlab.displayed import say_instead
 from attnlab.files import cannot_write, replace_file
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.render.film import Film, Films
 from attnlab.render.kinds import Stage
 from attnlab.render.names import check_movie_name
-from attnlab.render.plots import choose_kind
-from attnlab.render.scene import Scene, make_scene
+from attnlab.render.plots import check_run_options, choose_kind
+from attnlab.render.results import Picture, even_positions, picture_of
+from attnlab.render.scene import make_scene
 from attnlab.render.style import house_style
 from attnlab.types import Limit, Trajectory
+
+if TYPE_CHECKING:
+    import xarray
+
+    from attnlab.models.studies.flows import Flow
 
 ENCODING = (
     "-preset",
@@ -43,7 +52,7 @@ DOING = "filming"
 
 @overload
 def movie(
-    run: Trajectory,
+    run: Trajectory | Flow | xarray.Dataset,
     path: str | os.PathLike[str],
     *,
     fps: float = 20,
@@ -57,7 +66,7 @@ def movie(
 ) -> Film: ...
 @overload
 def movie(
-    run: Trajectory,
+    run: Trajectory | Flow | xarray.Dataset,
     path: list[str] | list[Path] | tuple[str | os.PathLike[str], ...],
     *,
     fps: float = 20,
@@ -70,7 +79,7 @@ def movie(
     head: int | None = None,
 ) -> Films: ...
 def movie(
-    run: Trajectory,
+    run: Trajectory | Flow | xarray.Dataset,
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     fps: float = 20,
@@ -88,10 +97,13 @@ def movie(
     tokens move in straight lines between them. An existing file is replaced only when the new one
     is complete.
 
+    A Flow, and the Datasets of al.models.sentence and iterate, show their tokens with words, in the
+    plane of their figure. The movie of a repeated layer gives more frames to the first layers.
+
     Parameters
     ----------
-    run : Trajectory
-        The run.
+    run : Trajectory, Flow or xarray.Dataset
+        The run, or the result of al.models.flow, sentence or iterate.
     path : str or path, or a sequence of them
         The name of a .gif or .mp4 file. Two names, one of each kind, get the same frames, which are
         drawn once.
@@ -99,8 +111,10 @@ def movie(
         Frames per second.
     frames : int, optional
         The number of frames.
-    kind, member, frame, head
-        As in `plot`.
+    kind, frame, head
+        As in `plot`, for a Trajectory.
+    member : int, optional
+        The member of a batch, or the text of several, counted from 0.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
         cancel.
@@ -121,16 +135,9 @@ def movie(
     >>> film.name
     'run.gif'
     """
-    if isinstance(run, Limit):
-        raise TypeError(
-            "A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with"
-            " the run it came from."
-        )
-    if not isinstance(run, Trajectory):
-        raise TypeError(
-            "movie draws a Trajectory, as simulate(...) and load(...) return it; got"
-            f" {type(run).__name__}."
-        )
+    picture = picture_of(run)
+    if not isinstance(run, Trajectory) and (picture is None or picture.stage is None):
+        raise TypeError(_refusal(run, picture))
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     targets = [check_movie_name(one) for one in paths]
     if not targets:
@@ -141,27 +148,39 @@ def movie(
         if not isinstance(value, numbers.Real) or not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive number, got {value!r}.")
     with track(progress, DOING) as progress, house_style(), ExitStack() as files:
-        scene = make_scene(run, member, frame)
-        chosen = choose_kind(scene, kind)
+        if isinstance(run, Trajectory):
+            scene = make_scene(run, member, frame)
+            stage = choose_kind(scene, kind).stage(scene, head)
+            where = even_positions(len(scene.times), int(frames))
+        else:
+            assert picture is not None and picture.stage is not None
+            check_run_options(kind=kind, frame=frame, head=head)
+            shown = picture.choose(run, member)
+            stage = picture.stage(shown)
+            where = picture.positions(picture.steps(shown), int(frames))
         temporary = [files.enter_context(replace_file(target)) for target in targets]
         written = dict(zip(targets, temporary, strict=True))
-        _record(
-            chosen.stage(scene, head),
-            positions(scene, int(frames)),
-            written,
-            float(fps),
-            dpi,
-            progress,
-        )
+        _record(stage, where, written, float(fps), dpi, progress)
     return Film(targets[0]) if isinstance(path, (str, os.PathLike)) else Films(map(Film, targets))
 
 
-def positions(scene: Scene, frames: int) -> np.ndarray:
-    """The position of every frame: numbers of saved times, or between them where there are fewer of
-    them than frames.
-    """
-    even = np.linspace(0, len(scene.times) - 1, frames)
-    return np.rint(even) if len(scene.times) >= frames else even
+def _refusal(thing: Any, picture: Picture | None) -> str:
+    """Say that a thing cannot be filmed, and what to do instead."""
+    if isinstance(thing, Limit):
+        return (
+            "A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with"
+            " the run it came from."
+        )
+    name = type(thing).__name__
+    if picture is not None and picture.no_movie:
+        return f"movie cannot film {picture.title}. {picture.no_movie}"
+    instead = say_instead(thing, "movie")
+    if instead:
+        return f"movie cannot film a record {name}. {instead}"
+    return (
+        "movie draws a Trajectory, as simulate(...) and load(...) return it, or what models.flow,"
+        f" models.sentence and models.iterate return; got {name}."
+    )
 
 
 def _record(

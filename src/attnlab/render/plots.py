@@ -7,13 +7,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from attnlab.render.flow_figure import draw_flow
+from attnlab.displayed import say_instead
 from attnlab.render.kinds import Kind, kinds, suitable
 from attnlab.render.limit_figure import draw_limit
 from attnlab.render.moments import choose_moments
 from attnlab.render.paper import Paper
+from attnlab.render.results import Picture, picture_of
 from attnlab.render.scene import Scene, make_scene
-from attnlab.render.sentence_figure import draw_iteration, draw_sentence
 from attnlab.render.style import house_style
 from attnlab.render.verdict_figure import draw_verdicts
 from attnlab.types import Limit, Trajectory
@@ -38,19 +38,22 @@ def plot(
 
     Parameters
     ----------
-    thing : Trajectory, Limit, verdicts, or what al.models.sentence, iterate and flow return
-        What to draw. `check` returns verdicts. A list of Limits shows one member.
+    thing : Trajectory, Limit, verdicts, or a result of al.models
+        What to draw. `check` returns verdicts. A list of Limits shows one member. Of al.models it
+        takes a Model, a Flow, the table of `spectra`, and the Datasets of `sentence` and `iterate`.
     kind : str, optional
         "tokens" (points at a few times, for d = 2 and 3), "paths" (coordinates over time), "pca"
         and "pca3d" (two or three principal axes), "attention" (heat maps of P), "eigenvalues" (of
         P, in the complex plane), or "observed" (what `simulate(..., observe=[...])` kept). The
         default is paths for d = 1, tokens for d = 2 and 3, and pca above. A Limit has one kind,
-        "limit".
+        "limit". A sentence has "layers" (numbers over the layers) and "words" (its tokens in the
+        plane). A Model, and the table of its spectra, has "map" (the leading eigenvalue of each
+        head).
     times : sequence of float, or float, optional
         The times to show, each moved to the nearest saved one. The default is the first, the last
         and two between them, chosen so that neighbouring panels differ as much as possible.
     member : int, optional
-        The member of a batch, counted from 0.
+        The member of a batch, or the text of several, counted from 0.
     frame : str, optional
         "z" or "x". The default is z, but x on the sphere and if no eigenvalue of V (summed over
         heads) has a positive real part.
@@ -90,8 +93,11 @@ def plot(
         with house_style(paper):
             return draw_verdicts(verdicts, paper)
     if not isinstance(thing, Trajectory):
-        check_run_options(kind=kind, times=times, frame=frame, head=head)
-        return _plot_model_result(thing, paper)
+        picture = picture_of(thing)
+        if picture is None or not picture.kinds:
+            raise TypeError(_refusal(thing, picture))
+        check_run_options(times=times, frame=frame, head=head)
+        return picture.draw(picture.choose(thing, member), kind, paper)
     with house_style(paper):
         scene = make_scene(thing, member, frame, paper)
         chosen = choose_kind(scene, kind)
@@ -100,21 +106,18 @@ def plot(
         )
 
 
-def _plot_model_result(thing: Any, paper: Paper) -> Figure:
-    """Return the figure of a result of a trained model: a Flow, or the Dataset of a sentence or of
-    an iterated layer.
-    """
-    from attnlab.models.studies.flows import Flow
-
-    if isinstance(thing, Flow):
-        return draw_flow(thing, paper)
-    shown = getattr(thing, "attrs", {}).get("kind")
-    if shown in ("sentence", "iteration"):
-        return (draw_sentence if shown == "sentence" else draw_iteration)(thing, paper)
-    raise TypeError(
+def _refusal(thing: Any, picture: Picture | None) -> str:
+    """Say that a thing has no figure, and what to do instead."""
+    name = type(thing).__name__
+    if picture is not None:
+        return f"plot has no figure of {picture.title}. {picture.no_figure}"
+    instead = say_instead(thing, "plot")
+    if instead:
+        return f"plot has no figure of a record {name}. {instead}"
+    return (
         "plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...)"
-        " does, verdicts, as check(...) does, or what models.sentence, models.iterate and"
-        f" models.flow return; got {type(thing).__name__}."
+        " does, verdicts, as check(...) does, a Model, or what models.spectra, models.sentence,"
+        f" models.iterate and models.flow return; got {name}."
     )
 
 
@@ -171,14 +174,20 @@ def _choose_member(batch: Sequence[Any], member: int) -> Any:
 
 def is_drawable(thing: Any) -> bool:
     """Whether plot has a figure for a loaded result."""
-    from attnlab.models.studies.flows import Flow
-
     if isinstance(thing, list | tuple):
         return bool(thing) and all(
             isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing
         )
-    known = isinstance(thing, Trajectory | Limit | Verdict | Flow)
-    return known or getattr(thing, "attrs", {}).get("kind") in ("sentence", "iteration")
+    picture = picture_of(thing)
+    return isinstance(thing, Trajectory | Limit | Verdict) or bool(picture and picture.kinds)
+
+
+def is_filmable(thing: Any) -> bool:
+    """Whether movie can film a loaded result."""
+    if isinstance(thing, Trajectory):
+        return True
+    picture = picture_of(thing)
+    return picture is not None and picture.stage is not None
 
 
 def check_run_options(**options: Any) -> None:

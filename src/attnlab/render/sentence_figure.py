@@ -1,5 +1,5 @@
-"""Figures of a sentence in a trained model: its tokens through the stack and its variants, in their
-planes, and iterated.
+"""Figures of a sentence in a trained model: its tokens through the stack and its variants, and
+iterated.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from attnlab.render.style import (
     ATTENTION,
     HULL,
     INK,
-    MARKERS,
     NOTE,
     PALETTE,
     RULE,
     SMALLEST,
     dress_flat,
     house_style,
-    new_figure,
     paper_figure,
     title,
 )
-from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points, spread_out
+from attnlab.render.word_labels import LONGEST_WORD, spread_out
 from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
@@ -56,13 +54,13 @@ CURVES = {
     "rank": "effective rank",
     "turn": "turn from the real stack",
 }
-SHAPES = tuple(marker for marker in MARKERS if marker != "s")
-"""Of clusters, once the colours are used up; squares are tokens that the model added."""
-
 BESIDE = 8.0
 """Inches below which the names of lines stand together above the panels, and not each at the end of
 its line.
 """
+
+LEGEND_PAD = 29.0
+"""Points between a panel of a repeated layer and its title: a legend of two lines stands between."""
 
 KEY, KEY_COLUMNS = 0.15, 3
 """Inches of a line of these names, and how many stand side by side."""
@@ -109,7 +107,7 @@ def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
                 not has_key,
             )
         _draw_received(parts[-1], parts[-1].subplots(), data, paper)
-        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
+        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} tokens"
         title(
             figure,
             f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
@@ -325,117 +323,6 @@ def _words(data: xarray.Dataset) -> list[str]:
     return [escape_words(str(word).strip() or "_", LONGEST_WORD) for word in data["word"].values]
 
 
-def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
-    """The tokens in their principal plane at the first, the middle and the last layer: the real
-    stack above, `other` below.
-    """
-    if other not in data["variant"].values:
-        raise ValueError(
-            f"The data has no variant {other!r}, only"
-            f" {', '.join(map(str, data['variant'].values))}."
-        )
-    facts = data.attrs
-    layers = facts["layers"]
-    moments = sorted({0, -(-layers // 2), layers})
-    with house_style():
-        figure = new_figure(3.5 * len(moments) + 0.3, 7.8)
-        panels = figure.subplots(2, len(moments), squeeze=False)
-        placed = []
-        for column, step in enumerate(moments):
-            both = [
-                _directions(data["x"].sel(variant=variant).values[step])
-                for variant in ("real", other)
-            ]
-            flat, shares = _common_plane(both)
-            reach = 1.25 * max(float(np.nanmax(np.abs(points))) for points in flat) or 1.0
-            for row, variant in enumerate(("real", other)):
-                axes = panels[row, column]
-                labels = data["label"].sel(variant=variant).values[step]
-                colours = _draw_tokens(axes, flat[row], labels, data["is_special"].values)
-                axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-                where = "embedding" if step == 0 else f"after layer {step - 1}"
-                cosine = float(data["cosine"].sel(variant=variant).values[step])
-                axes.set_title(
-                    f"{TITLES.get(variant, variant)}, {where}\n"
-                    f"mean cosine {cosine:.2f}, {shares[row]:.0%} in the plane",
-                    fontsize=9,
-                )
-                dress_flat(axes, 3)
-                axes.tick_params(labelsize=7.5)
-                placed.append((axes, flat[row], colours))
-        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else ""
-        title(
-            figure,
-            f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
-            "Directions of the tokens, each picture about its middle; the two of a column have the"
-            " same axes, the first "
-            "principal ones of both together, and the same scale. Filled, of one colour and shape:"
-            " a cluster "
-            f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model"
-            " added."
-            f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}",
-        )
-        _label_all(figure, placed, [str(word).strip() or "_" for word in data["word"].values])
-    return figure
-
-
-def _directions(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
-def _common_plane(sets: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[float]]:
-    """Each set (n, d) about its mean on the two principal axes of all together, and how much of its
-    variance they hold.
-    """
-    centred = [points - points.mean(axis=0) for points in sets]
-    finite = [points for points in centred if np.isfinite(points).all()]
-    axes = np.linalg.svd(np.concatenate(finite), full_matrices=False)[2][:2]
-    flat = [points @ axes.T for points in centred]
-    sizes = [max(float(np.square(points).sum()), 1e-300) for points in centred]
-    return flat, [
-        float(np.square(points).sum()) / size for points, size in zip(flat, sizes, strict=True)
-    ]
-
-
-def _draw_tokens(
-    axes: Any, points: np.ndarray, labels: np.ndarray, is_special: np.ndarray
-) -> list[str]:
-    """Tokens (n, 2), a colour and shape for each group of two or more, squares for added ones; the
-    colours of their words.
-    """
-    counts = {label: int((labels == label).sum()) for label in labels}
-    groups = sorted(
-        (label for label, count in counts.items() if count > 1), key=lambda label: -counts[label]
-    )
-    colours = []
-    for point, label, special in zip(points, labels, is_special, strict=True):
-        place = groups.index(label) if label in groups else -1
-        colour = PALETTE[place % len(PALETTE)] if place >= 0 else INK
-        marker = (
-            "s" if special else SHAPES[(place // len(PALETTE)) % len(SHAPES)] if place >= 0 else "o"
-        )
-        axes.plot(
-            *point,
-            marker=marker,
-            markersize=5,
-            color=colour,
-            markerfacecolor=colour if place >= 0 else "white",
-            zorder=3,
-        )
-        colours.append(colour)
-    return colours
-
-
-def _label_all(
-    figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]]], words: Sequence[str]
-) -> None:
-    """Words beside their points, once it is known how large the panels are."""
-    figure.draw_without_rendering()
-    for axes, points, colours in placed:
-        if np.isfinite(points).all():
-            label_points(axes, points, words, colours)
-
-
 def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
     """Draw one repeated layer: cosines and clusters, how fast differences vanish, which words lead;
     from `al.models.iterate`.
@@ -455,7 +342,7 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
             )
             + 0.9
         )
-        curves = 3.7 if is_stacked else 1.9 if paper.is_narrow else 3.2
+        curves = 4.1 if is_stacked else 2.1 if paper.is_narrow else 3.4
         figure = paper_figure(paper, 9.4, curves + rows)
         halves: Any = figure.subfigures(2, 1, height_ratios=[curves, rows])
         top, bottom = halves
@@ -463,7 +350,7 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         _draw_cosines(left, data, paper)
         _draw_shrinking(right, data, paper)
         _draw_leading(bottom, bottom.subplots(), data, paper)
-        text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
+        text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} tokens"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
         title(
             figure,
@@ -482,7 +369,7 @@ def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
         axes.axhline(level, color=RULE, linewidth=0.8, zorder=1)
     axes.set(xlim=(0, steps[-1]), xlabel="layers done")
     _set_title(
-        axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17
+        axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=LEGEND_PAD
     )  # the legend is between
     axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
     dress_flat(axes)
@@ -533,10 +420,10 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
             continue
         factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
         interval = (
-            "" if paper.is_narrow else f"\n({low:.3f} to {high:.3f})"
+            "" if paper.is_narrow else f" ({low:.3f} to {high:.3f})"
         )  # the note has it as well
         fit = (
-            f": × {factor:.2f} a layer{interval}" if high < 1 else ""
+            f": × {factor:.2f} per layer{interval}" if high < 1 else ""
         )  # else it may not shrink at all
         axes.plot(
             steps,
@@ -553,17 +440,16 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     axes.axhline(STILL, color=RULE, linewidth=0.8, zorder=1)
     axes.set(yscale="log", xlim=(0, steps[-1]), xlabel="layers done")
     axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-16))
-    is_stacked = paper.width is not None and paper.width < STACKED
-    _set_title(
-        axes, "how fast (black: the fit; grey line: at rest)", paper, pad=None if is_stacked else 17
-    )
+    _set_title(axes, "how fast (black: the fit; grey line: at rest)", paper, pad=LEGEND_PAD)
     dress_flat(axes)
     axes.legend(
         fontsize=7 if paper.is_narrow else 8,
-        loc="best",
-        facecolor="white",
-        edgecolor="none",
-        framealpha=0.85,
+        frameon=False,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.99),
+        borderpad=0.1,
+        labelspacing=0.2,
+        handlelength=1.4,
     )
 
 

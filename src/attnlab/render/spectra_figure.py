@@ -20,15 +20,18 @@ from attnlab.models.studies.null import null_of
 from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measure_heads
 from attnlab.render.literal import LONGEST_NAME, escape_words
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import (
     HULL,
     INK,
     NOTE,
     PALETTE,
     RULE,
+    SMALLEST,
     dress_flat,
     house_style,
     new_figure,
+    paper_figure,
     set_layout,
     title,
 )
@@ -47,6 +50,9 @@ LOOKS = {
 
 VALUE_MAP = "$V = W_O W_V$"
 ON_A_PAGE, COLUMNS = 16, 4
+CELL = 0.36
+"""Inches of a head in the map, if there is room."""
+
 NULL_DRAWS = 200
 
 
@@ -190,7 +196,7 @@ def _number(value: complex, word: str) -> str:
     return f"{value.real:+#.3g}".replace("-", "−")
 
 
-def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
+def draw_verdict_map(frame: pandas.DataFrame, paper: Paper = SCREEN) -> Figure:
     """Layers x heads: the kind of leading eigenvalue as a mark; beside it how many there are and
     how many chance gives.
 
@@ -198,11 +204,14 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
     """
     facts = frame.attrs
     layers, heads = sorted(frame["layer"].unique()), sorted(frame["head"].unique())
-    with house_style():
-        height = max(0.36 * len(layers), 0.6)
-        figure = new_figure(max(0.36 * len(heads) + 1.6, 6.4), height + 2.4)
-        set_layout(figure, h_pad=0.08)
-        legend, axes = figure.subplots(2, 1, height_ratios=[0.4, height])
+    with house_style(paper):
+        width = max(CELL * len(heads) + 1.6, 6.4)
+        room = (width if paper.width is None else paper.width) - 0.9
+        cell = min(CELL, room / len(heads))
+        height, key = max(cell * len(layers), 0.6) + 0.45, 0.75 if paper.is_narrow else 0.45
+        figure = paper_figure(paper, width, height + key)
+        legend, axes = figure.subplots(2, 1, height_ratios=[key, height])
+        size = 62 * min(1.0, (cell / CELL) ** 2)
         row_of, column_of = (
             {name: place for place, name in enumerate(names)} for names in (layers, heads)
         )
@@ -213,8 +222,8 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
                     of_word["head"].map(column_of),
                     of_word["layer"].map(row_of),
                     marker=marker,
-                    s=62,
-                    linewidths=1.5,
+                    s=size,
+                    linewidths=1.5 if cell > 0.25 else 1.0,
                     zorder=3,
                     label=word,
                     **_paint(word),
@@ -225,8 +234,9 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
             aspect="equal",
             xlabel="head",
         )
-        axes.set_xticks(range(len(heads)), [str(name) for name in heads])
-        axes.set_yticks(range(len(layers)), [str(name) for name in layers])
+        for set_ticks, names in ((axes.set_xticks, heads), (axes.set_yticks, layers)):
+            every = max(1, round(0.22 / cell))  # so that numbers do not touch
+            set_ticks(range(0, len(names), every), [str(name) for name in names[::every]])
         if facts.get("is_tied"):
             axes.set_yticks([0], [f"all {facts['layers']} layers"])
         else:
@@ -288,15 +298,18 @@ def _legend(
                     label=f"{says}: {chance}",
                 )
             )
-    columns = 2 if null_shares is not None else len(marks)
+    paper = getattr(axes.figure, "paper", SCREEN)
+    columns = 2 if null_shares is not None or paper.is_narrow else len(marks)
+    if paper.is_narrow and null_shares is not None:
+        columns = 1
     axes.legend(
         handles=marks,
         loc="center",
         ncols=columns,
         frameon=False,
-        fontsize=8.5,
+        fontsize=SMALLEST if paper.is_narrow else 8.5,
         handletextpad=0.3,
-        columnspacing=1.6,
+        columnspacing=1.0 if paper.is_narrow else 1.6,
         borderpad=0.0,
     )
 

@@ -16,6 +16,7 @@ from attnlab.render.dossier import table
 from attnlab.render.flow_figure import look_of
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.page import BAD, GOOD, Pieces, escape, page, put_behind
+from attnlab.render.panels.flow_end import draw_distance, draw_way
 from attnlab.render.style import (
     HULL,
     INK,
@@ -151,8 +152,8 @@ def found_words(row: Any) -> str:
     """Return the answer of a row in a few words."""
     if row.limits not in ("", "undecided"):
         return (
-            f"{row.limits} limit{'s' if row.limits != 1 else ''}, certified from t ="
-            f" {row.decided_at:.3g} on"
+            f"{row.limits} limit{'s' if row.limits != 1 else ''},"
+            f" {'proved' if row.grade == 'proved' else 'certified'} from t = {row.decided_at:.3g} on"
         )
     return (
         f"theory: {row.predicts}; model: {row.found}"
@@ -354,23 +355,7 @@ def draw_head(found: Any) -> Figure:
     with house_style():
         figure = new_figure(11.6, 4.7)
         spectrum, plane, groups = figure.subplots(1, 3, width_ratios=[1, 1.15, 0.95])
-        turn = np.exp(1j * np.linspace(0, 2 * np.pi, 241)) * abs(numbers.lambda1)
-        spectrum.plot(turn.real, turn.imag, color=PALETTE[2], linewidth=0.9)
-        spectrum.axhline(0, color=HULL, linewidth=0.8)
-        spectrum.axvline(0, color=RULE, linewidth=0.8)
-        spectrum.scatter(
-            numbers.eigenvalues.real,
-            numbers.eigenvalues.imag,
-            s=16,
-            color=INK,
-            alpha=0.6,
-            linewidths=0,
-        )
-        spectrum.scatter(
-            [numbers.lambda1.real], [numbers.lambda1.imag], s=130, color=PALETTE[2], zorder=3
-        )
-        spectrum.set(aspect="equal", xlabel="real part", ylabel="imaginary part")
-        spectrum.set_title("eigenvalues of V", fontsize=12)
+        draw_spectrum(spectrum, numbers.eigenvalues, [numbers.lambda1])
         paths = data["plane"].values[..., :2]  # (T, n, 2)
         for i in range(paths.shape[1]):
             plane.plot(*paths[:, i].T, color=look.colours[i], linewidth=0.9, alpha=0.6)
@@ -411,3 +396,45 @@ def draw_head(found: Any) -> Figure:
         name = name_head(data.attrs["layer"], data.attrs["head"])
         title(figure, f"{escape_words(data.attrs['model'], LONGEST_NAME)}, {name} alone")
     return figure
+
+
+def draw_end(found: Any) -> Figure:
+    """Of the flow of one trained head with a certified end: the spectrum of V, rescaled tokens on
+    their way, and their distance from the end.
+    """
+    end, limit, look = found.end, found.limit, look_of(found)
+    with house_style():
+        figure = new_figure(11.6, 4.7)
+        spectrum, way, distance = figure.subplots(1, 3, width_ratios=[1, 1.1, 1.1])
+        leading = [end.rate, end.rate.conjugate()] if end.rate.imag else [end.rate]
+        draw_spectrum(spectrum, found.heads[0].numbers.eigenvalues, leading)
+        draw_way(way, limit, end, look.colours, 46)
+        draw_distance(
+            distance, limit, end, look.colours, float(found.data["time"].values[-1]), has_run=False
+        )
+        way.set_title("rescaled tokens, and their end", fontsize=12)
+        distance.set_title("distance from the end", fontsize=12)
+        dress_flat(spectrum)
+        name = name_head(found.data.attrs["layer"], found.data.attrs["head"])
+        groups = (
+            f"one group of {len(found.words)} tokens"
+            if len(end.groups) == 1
+            else f"{len(end.groups)} groups"
+        )
+        title(
+            figure,
+            f"{escape_words(found.data.attrs['model'], LONGEST_NAME)}, {name} alone: {groups}",
+        )
+    return figure
+
+
+def draw_spectrum(axes: Any, eigenvalues: np.ndarray, leading: Sequence[complex]) -> None:
+    """Draw eigenvalues of V in the complex plane, the leading ones large, on their circle."""
+    turn = np.exp(1j * np.linspace(0, 2 * np.pi, 241)) * abs(leading[0])
+    axes.plot(turn.real, turn.imag, color=PALETTE[2], linewidth=0.9)
+    axes.axhline(0, color=HULL, linewidth=0.8)
+    axes.axvline(0, color=RULE, linewidth=0.8)
+    axes.scatter(eigenvalues.real, eigenvalues.imag, s=16, color=INK, alpha=0.6, linewidths=0)
+    axes.scatter(np.real(leading), np.imag(leading), s=130, color=PALETTE[2], zorder=3)
+    axes.set(aspect="equal", xlabel="real part", ylabel="imaginary part")
+    axes.set_title("eigenvalues of V", fontsize=12)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.render.literal import escape_words
+from attnlab.render.wrap import text_width
 
 SIZE = 8.0
-"""Points of the words; a character is about 0.62 of it wide in the house's font, a line 1.2
-high.
-"""
+"""Points of the words."""
 
 LONGEST_WORD = 14
 """Characters of a word that are drawn."""
@@ -20,6 +19,11 @@ LONGEST_WORD = 14
 ROUNDS = (1.0, 2.2, 3.6, 5.2)
 """How far from its point a word may stand, in units of the first place."""
 
+NEAR_ROUNDS = 2
+"""So many of these places are tried in a crowd."""
+
+BESIDE = 6.0
+"""Points between a word and its point beyond which a hair line joins them."""
 
 ALL_LABELLED = 24
 """Up to this many points all have their words; of more those that find room beside them."""
@@ -65,37 +69,35 @@ def _last(block: list[float], gap: float, low: float, high: float) -> float:
 
 
 def label_points(
-    axes: Any, points: np.ndarray, words: Sequence[str], colours: Sequence[str], size: float = SIZE
+    axes: Any,
+    points: np.ndarray,
+    words: Sequence[str],
+    colours: Sequence[str],
+    size: float = SIZE,
+    first: Sequence[int] | np.ndarray = (),
 ) -> None:
     """Each word at the free place near its point (n, 2), with a hair line where that is not beside
     it; the axes are laid out.
 
-    The words are drawn literally, at most LONGEST_WORD characters of each.
+    The words are drawn literally, at most LONGEST_WORD characters of each. Of more than
+    ALL_LABELLED, those that find no room beside their points are left out, except the words with
+    the numbers `first`, which choose their places before the others. A point without a word only
+    keeps words away.
     """
     drawn = [escape_words(word, LONGEST_WORD) for word in words]
     to_dots = axes.figure.dpi / 72
     at = axes.transData.transform(points) / to_dots  # (n, 2) in points
     frame = axes.get_window_extent()
     box = np.array([frame.x0, frame.y0, frame.x1, frame.y1]) / to_dots
-    taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in at]
-    is_crowded = len(points) > ALL_LABELLED  # then a word stands beside its point or nowhere
-    for number in np.argsort(-at[:, 1], kind="stable"):
-        width, height = 0.62 * size * len(drawn[number]) + 1, 1.15 * size
-        low, high = at[number] - (width + 20), at[number] + (width + 20)
-        around = (
-            [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()]
-            if is_crowded
-            else taken
-        )
-        middle, cost, is_near = _free_place(
-            at[number], width, height, around, box, ROUNDS[:1] if is_crowded else ROUNDS
-        )
-        if is_crowded and cost > 0.15 * width * height:
+    sizes = np.array([word_size(word, size) for word in drawn]).reshape(-1, 2)
+    is_crowded = sum(map(bool, drawn)) > ALL_LABELLED  # then it stands near its point or nowhere
+    places = place_words(at, sizes, box, is_crowded, first)
+    for number, middle in enumerate(places):
+        if not np.isfinite(middle).all():  # it has no room, or no word
             continue
-        taken.append(_box(middle, width, height))
         line = (
             None
-            if is_near
+            if (np.abs(middle - at[number]) <= sizes[number] / 2 + BESIDE).all()
             else {
                 "arrowstyle": "-",
                 "color": "#B0B0B0",
@@ -118,6 +120,49 @@ def label_points(
         )
 
 
+def word_size(word: str, size: float) -> tuple[float, float]:
+    """Width and height of a word in points, with a little air; nothing for no word."""
+    return (72 * text_width(word, size) + 1.0, 1.15 * size) if word else (0.0, 0.0)
+
+
+def place_words(
+    points: np.ndarray,
+    sizes: np.ndarray,
+    box: np.ndarray,
+    is_crowded: bool = False,
+    first: Sequence[int] | np.ndarray = (),
+) -> np.ndarray:
+    """Return the middles (n, 2) of words of these sizes (n, 2), each near its point (n, 2) and
+    inside the box (4,): those with the numbers `first`, then from top to bottom.
+
+    Each takes the nearest free place. Without one it covers as little as it can. If is_crowded, the
+    others stand near their points, and one that would cover something has the place NaN.
+    """
+    taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in points]
+    found = np.full((len(points), 2), np.nan)
+    order = np.argsort(-points[:, 1], kind="stable")
+    leads = np.isin(order, np.asarray(first, dtype=int))
+    for number in [*order[leads], *order[~leads]]:
+        width, height = sizes[number]
+        if not width:
+            continue
+        is_bound = is_crowded and number not in first
+        low, high = points[number] - (width + 40), points[number] + (width + 40)
+        around = (
+            [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()]
+            if is_bound
+            else taken
+        )
+        middle, cost = _free_place(
+            points[number], width, height, around, box, ROUNDS[:NEAR_ROUNDS] if is_bound else ROUNDS
+        )
+        if is_bound and cost > 0:
+            continue
+        taken.append(_box(middle, width, height))
+        found[number] = middle
+    return found
+
+
 def _free_place(
     point: np.ndarray,
     width: float,
@@ -125,11 +170,9 @@ def _free_place(
     taken: Sequence[np.ndarray],
     box: np.ndarray,
     rounds: Sequence[float] = ROUNDS,
-) -> tuple[np.ndarray, float, bool]:
-    """The middle of a word's box that covers least, the nearest of those; what it covers; whether
-    it is beside the point.
-    """
-    best, least, is_near = point, np.inf, True
+) -> tuple[np.ndarray, float]:
+    """The middle of a word's box that covers least, the nearest of those; and what it covers."""
+    best, least = point, np.inf
     for far in rounds:
         x, y = width / 2 + 5 + 8 * (far - 1), height / 2 + 4 + 8 * (far - 1)
         for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 1), (-0.8, 1), (0.8, -1), (-0.8, -1)):
@@ -137,10 +180,10 @@ def _free_place(
             here = _box(middle, width, height)
             cost = sum(_overlap(here, other) for other in taken) + 4 * max(_outside(here, box), 0.0)
             if cost < least - 1e-9:
-                best, least, is_near = middle, cost, far == 1.0
+                best, least = middle, cost
         if least == 0:
             break
-    return best, least, is_near
+    return best, least
 
 
 def _box(middle: np.ndarray, width: float, height: float) -> np.ndarray:

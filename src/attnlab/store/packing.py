@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import say_instead
 from attnlab.netcdf import Variable, Variables
 from attnlab.registry import Registry
 
@@ -79,12 +80,16 @@ def name_of_kind(thing: Any) -> str | None:
     return next((name for name in kinds if kinds[name].is_one(thing)), None)
 
 
-def kind_of(thing: Any) -> str:
-    """Return the name of the kind of result of a thing. Raise a TypeError that lists what can be
-    stored.
+def kind_of(thing: Any, verb: str = "save") -> str:
+    """Return the name of the kind of result of a thing. Raise a TypeError that says what to do
+    instead of the verb, or lists what can be stored.
     """
     name = name_of_kind(thing)
     if name is None:
+        instead = say_instead(thing, verb)
+        if instead:
+            cannot = "cannot be stored" if verb == "save" else "has no labelled arrays"
+            raise TypeError(f"A {type(thing).__name__} {cannot}. {instead}")
         known = ", ".join(sorted(kinds[name].title for name in kinds))
         raise TypeError(f"A {type(thing).__name__} cannot be stored. These can: {known}.")
     return name

@@ -170,7 +170,7 @@ def to_xarray(result: Result) -> xarray.Dataset:
     """
     import xarray
 
-    labelled = kinds[kind_of(result)].label(result)
+    labelled = kinds[kind_of(result, "to_xarray")].label(result)
     variables = {
         name: (axes, values, dict(about))
         for name, (axes, values, about) in labelled.variables.items()

@@ -123,7 +123,8 @@ def at_infinity(
         )
     which = np.ones(limit.points.shape[1], bool) if is_coordinate is None else is_coordinate
     parts = evidence.parts_in_F[..., which]  # (T, n, k)
-    here, there = limit.path[-1][:, which], limit.points[:, which]
+    at = int(np.searchsorted(limit.times, evidence.run.times[-1]))
+    here, there = limit.path[at][:, which], limit.points[:, which]
     resolution = resolution_of(evidence, there)
     doubt = error_of_parts(evidence, parts, rate) + limit.error + 1e-9 * evidence.scale
     departure = float(np.abs(parts[-1] - here).max(initial=0.0))  # NaN: the limit holds no path

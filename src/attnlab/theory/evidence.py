@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +64,7 @@ class Evidence:
         budget: float = 30.0,
         work: float = WORK,
         progress: Progress | None = None,
+        times: Sequence[float] | np.ndarray = (),
     ):
         if not (np.diff(run.times) > 0).all():
             raise ValueError(
@@ -75,6 +77,7 @@ class Evidence:
                 " last good time."
             )
         self.run, self.budget, self.work = run, budget, work
+        self.times = times  # further times at which the limit has the rescaled tokens
         self.progress = as_progress(
             progress
         )  # of the present statement; each computation takes half of the rest
@@ -162,7 +165,7 @@ class Evidence:
         """
         found = limit_of(
             dataclasses.replace(self.run),
-            times=[float(self.run.times[-1])],
+            times=np.unique([float(self.run.times[-1]), *self.times]),
             work=self.work,
             budget=self.budget,
             progress=self.progress.next_part(),

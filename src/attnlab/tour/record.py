@@ -50,8 +50,10 @@ class Row:
 
     verdict    : the name of an Outcome, or for a trained model "right", "not so" or "no evidence",
                or "not here"
-    limits     : the certified number of limits, "undecided", or "" if there was no question
-    decided_at : the time after which the limit is proved
+    limits     : the certified or proved number of limits, "undecided", or "" if there was no
+                 question
+    decided_at : the time after which no leader changes any more
+    grade      : the grade of the limit; "proved": every rounding is enclosed
     error      : the error of the run, measured by a finer run
     is_ok      : False makes the whole tour end with exit code 1
     """
@@ -72,6 +74,7 @@ class Row:
     status: str = ""
     seconds: float | None = None
     is_ok: bool = True
+    grade: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields, for JSON."""

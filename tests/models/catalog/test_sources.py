@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
+from attnlab.models.catalog.hub import check_hashes
 from tiny_models import write_folder
 
 
@@ -41,9 +45,10 @@ def test_sources_that_are_none_are_said(tmp_path):
 
 
 def test_a_folder_without_config_or_of_an_unknown_format_is_said(bert):
-    (bert / "attnlab.json").write_text('{"format": "gguf"}')
-    with pytest.raises(BadModel, match="safetensors, onnx or llama2c, found 'gguf'"):
-        al.models.load(bert)
+    for said in ("tensorflow", "gguf"):  # and no such file
+        (bert / "attnlab.json").write_text('{"format": "' + said + '"}')
+        with pytest.raises(BadModel, match=f"onnx, llama2c or gguf, with its file, found '{said}'"):
+            al.models.load(bert)
     (bert / "attnlab.json").unlink()
     (bert / "config.json").unlink()
     with pytest.raises(BadModel, match="must hold config.json"):
@@ -104,6 +109,88 @@ def test_only_weights_config_and_tokenizer_are_taken_from_the_hub(monkeypatch, b
         "model.safetensors.index.json",
         "tokenizer.json",
     }
+
+
+def hub_cache(folder, state, raw):
+    """A folder as huggingface_hub keeps it: links to files that are named by their hashes."""
+    made = write_folder(folder / "made", state, raw)
+    blobs, snapshot = folder / "models--o--n" / "blobs", folder / "models--o--n" / "snapshots" / "r"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for file in made.iterdir():
+        data = file.read_bytes()
+        is_large = file.suffix == ".safetensors"
+        head = b"" if is_large else f"blob {len(data)}\0".encode()
+        name = (hashlib.sha256 if is_large else hashlib.sha1)(head + data).hexdigest()
+        (blobs / name).write_bytes(data)
+        (snapshot / file.name).symlink_to(blobs / name)
+    return snapshot
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_what_the_hub_delivers_must_have_the_hash_that_it_announced(monkeypatch, tmp_path, name):
+    library = pytest.importorskip("huggingface_hub")
+    snapshot = hub_cache(tmp_path, *tiny_models.bert())
+    monkeypatch.setattr(library, "snapshot_download", lambda *_, **__: str(snapshot))
+    assert al.models.load("hf:o/n").config.family == "bert" and check_hashes(snapshot) == 2
+    blob = (snapshot / name).resolve()
+    blob.write_bytes(blob.read_bytes()[:-1] + b" ")
+    with pytest.raises(BadModel, match=f"{name} from the hub must have the hash {blob.name}"):
+        al.models.load("hf:o/n")
+    assert not blob.exists() and not (snapshot / name).exists()
+
+
+def test_what_was_cached_before_is_not_hashed_again(monkeypatch, tmp_path):
+    snapshot = hub_cache(tmp_path, *tiny_models.bert())
+    assert check_hashes(snapshot, since=time.time() + 60) == 0
+    assert check_hashes(tmp_path / "made") == 0  # no links: a system that has none
+
+
+def test_a_mirror_comes_before_the_hub(monkeypatch, tmp_path):
+    library = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(library, "snapshot_download", lambda *_, **__: pytest.fail("no network"))
+    monkeypatch.setenv("ATTNLAB_MIRROR", str(tmp_path))
+    (tmp_path / "owner").mkdir()
+    state, raw = tiny_models.bert()
+    write_folder(tmp_path / "owner" / "name", state, raw)
+    write_folder(tmp_path / "owner" / "name@v2", *tiny_models.gpt2())
+    ours = al.models.load("hf:owner/name", offline=True)
+    expected = al.models.load(state, config=raw)
+    assert np.array_equal(ours.hidden_states([1, 2]), expected.hidden_states([1, 2]))
+    assert ours.address == "hf:owner/name"
+    assert al.models.load("hf:owner/name@v2").config.family == "gpt2"
+    flow = al.models.flow(ours, 0, 0, ids=[1, 2], t_end=0.1, saves=2, limit=False, check=False)
+    assert np.array_equal(al.run_spec(flow.run.spec).x, flow.run.x)
+    with pytest.raises(ValueError, match="hf:owner/name"):
+        al.models.load("hf:../name")
+
+
+def test_what_the_mirror_has_not_is_asked_from_the_hub(monkeypatch, bert, tmp_path):
+    library = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(library, "snapshot_download", lambda *_, **__: str(bert))
+    monkeypatch.setenv("ATTNLAB_MIRROR", str(tmp_path))
+    assert al.models.load("hf:other/name").config.family == "bert"
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("bert-base-uncased", "hf:google-bert/bert-base-uncased"),
+        ("gpt2", "hf:openai-community/gpt2"),
+        ("albert-base-v2", "hf:albert/albert-base-v2"),
+        ("tinyllama", "hf:owner/tinyllama"),
+    ],
+)
+def test_an_unknown_name_says_how_to_get_the_model_and_names_no_wrong_neighbour(name, said):
+    with pytest.raises(al.UnknownName) as caught:
+        al.models.load(name)
+    assert said in str(caught.value) and "Did you mean" not in str(caught.value)
+    assert "by its path" in str(caught.value)
+
+
+def test_a_name_that_is_nearly_right_gets_its_neighbour():
+    with pytest.raises(al.UnknownName, match="Did you mean 'minilm'"):
+        al.models.load("minlm")
 
 
 @pytest.mark.parametrize(

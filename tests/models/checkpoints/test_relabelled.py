@@ -36,6 +36,13 @@ INSIDE = {
     "mpnet": "mpnet.encoder.layer.0.attention.attn.rotary.weight",
     "esm": "esm.encoder.layer.1.crossattention.self.query.weight",
     "modernbert": "model.layers.0.attn_norm.weight",
+    "bart": "model.encoder.layers.1.encoder_attn.q_proj.weight",
+    "whisper": "model.encoder.layers.0.self_attn.k_proj.bias",
+    "vit": "vit.encoder.layer.1.layer_scale1.lambda1",
+    "t5": "encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight",
+    "bloom": "transformer.h.0.self_attention.q_layernorm.weight",
+    "hooked_transformer": "blocks.1.attn.q_norm.w",
+    "torch_encoder": "layers.1.multihead_attn.in_proj_weight",
 }
 
 BESIDE = {
@@ -56,12 +63,35 @@ BESIDE = {
     },
     "opt": ("lm_head.weight", "model.decoder.version"),
     "mpnet": ("mpnet.pooler.dense.weight", "lm_head.dense.weight", "mpnet.embeddings.position_ids"),
-    "esm": (
-        "esm.contact_head.regression.weight",
-        "lm_head.bias",
-        "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq",
-    ),
+    "esm": ("esm.contact_head.regression.weight", "lm_head.bias"),
     "modernbert": ("head.dense.weight", "decoder.bias"),
+    "bart": (
+        "final_logits_bias",
+        "model.decoder.layers.0.self_attn.q_proj.weight",
+        "model.decoder.embed_tokens.weight",
+    ),
+    "whisper": (
+        "model.encoder.conv1.weight",
+        "model.encoder.embed_positions.weight",
+        "model.decoder.layers.0.self_attn.q_proj.weight",
+        "proj_out.weight",
+    ),
+    "vit": (
+        "vit.embeddings.cls_token",
+        "vit.embeddings.patch_embeddings.projection.weight",
+        "vit.pooler.dense.weight",
+        "classifier.weight",
+    ),
+    "t5": ("decoder.block.0.layer.0.SelfAttention.q.weight", "lm_head.weight"),
+    "bloom": ("lm_head.weight",),
+    "hooked_transformer": (
+        "unembed.W_U",
+        "unembed.b_U",
+        "blocks.0.attn.mask",
+        "blocks.1.attn.IGNORE",
+        "blocks.1.attn.rotary_cos",
+    ),
+    "torch_encoder": ("positions.weight",),
     "gptj": (
         "lm_head.weight",
         "lm_head.bias",
@@ -89,6 +119,14 @@ def load(family, extra=None, **changes):
     return al.models.load({**state, **(extra or {})}, config={**raw, **changes})
 
 
+def read(model):
+    return tiny_models.given(model, IDS)
+
+
+def test_every_family_has_a_tensor_to_refuse_and_some_to_pass_over():
+    assert set(INSIDE) == set(BESIDE) == set(tiny_models.MAKERS)
+
+
 @pytest.mark.parametrize("family", INSIDE)
 def test_a_tensor_inside_a_layer_that_nobody_reads_is_refused(family):
     with pytest.raises(
@@ -101,19 +139,19 @@ def test_a_tensor_inside_a_layer_that_nobody_reads_is_refused(family):
 @pytest.mark.parametrize("family", BESIDE)
 def test_tensors_beside_the_layers_and_stored_tables_are_passed_over(family):
     found = load(family, {name: np.ones((4, 4)) for name in BESIDE[family]})
-    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+    assert np.array_equal(found.hidden_states(read(found)), load(family).hidden_states(read(found)))
 
 
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
 def test_keys_that_change_nothing_are_passed_over(family):
     neutral = {key: values[0] if values else None for key, (_, values) in CHANGES.items()}
-    read = getattr(
+    reads = getattr(
         importlib.import_module(f"attnlab.models.checkpoints.families.{family}"), "READS", ()
     )
     found = load(
-        family, **IGNORED, **{key: value for key, value in neutral.items() if key not in read}
+        family, **IGNORED, **{key: value for key, value in neutral.items() if key not in reads}
     )
-    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+    assert np.array_equal(found.hidden_states(read(found)), load(family).hidden_states(read(found)))
 
 
 REFUSED = [
@@ -262,25 +300,38 @@ def test_other_families_honour_a_sliding_window_too(family):
     ("qwen3", "Qwen3ForCausalLM"), ("gemma", "GemmaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("gemma3", "Gemma3TextModel"),
     ("gemma3", "Gemma3ForCausalLM"), ("phi", "PhiForCausalLM"), ("phi3", "Phi3ForCausalLM"), ("opt", "OPTForCausalLM"),
     ("mpnet", "MPNetModel"), ("esm", "EsmForMaskedLM"), ("modernbert", "ModernBertModel"),
-    ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"),
+    ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"), ("bart", "BartForConditionalGeneration"),
+    ("whisper", "WhisperForConditionalGeneration"), ("vit", "ViTForImageClassification"), ("t5", "T5EncoderModel"),
+    ("bloom", "BloomForCausalLM"),
 ])  # fmt: skip
 def test_the_classes_of_a_family_pass(family, name):
     found = load(
         family, architectures=[name], auto_map={"AutoModel": f"owner/repository--modeling.{name}"}
     )
-    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+    assert np.array_equal(found.hidden_states(read(found)), load(family).hidden_states(read(found)))
 
 
 @pytest.mark.parametrize("family, changes, culprit", [
     ("opt", {"word_embed_proj_dim": 6}, "word_embed_proj_dim in the config must be hidden_size = 12, found 6"),
-    ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "of type 'longrope'"),
+    ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "rope_type .* is 'longrope'"),
     ("gptj", {"rotary_dim": 64}, "rotary_dim in the config must be even and at most the head size 4, found 64"),
     ("mpnet", {"relative_attention_num_buckets": 16}, "relative_attention_num_buckets in the config is '16'; only 32"),
     ("esm", {"is_folding_model": True}, "is_folding_model in the config is 'True'"),
     ("esm", {"emb_layer_norm_before": True}, "must have the tensor 'esm.embeddings.layer_norm.weight'"),
     ("modernbert", {"norm_bias": True}, "norm_bias in the config is True, but the checkpoint does not have"),
-    ("gpt_neo", {"attention_types": [[["global"], 3]]}, "attention_types in the config must name .* each of the 2 layers"),
-    ("gpt_neo", {"attention_types": [[["global", "sparse"], 1]]}, "attention_types in the config must name global or local"),
+    ("gpt_neo", {"attention_types": [[["global"], 3]]}, "attention_types .* in the config must name .* each of the 2 layers"),
+    ("gpt_neo", {"attention_types": [[["global", "sparse"], 1]]}, "attention_types .* in the config must name global or local"),
+    ("gpt_neo", {"attention_layers": ["global", "sparse"]}, "attention_layers.* in the config must name global or local"),
+    ("bart", {"num_hidden_layers": 3}, "num_hidden_layers in the config is '3', but encoder_layers is '2'"),
+    ("whisper", {"encoder_layers": 3}, "must have the tensor 'model.encoder.layers.2"),
+    ("vit", {"qkv_bias": False}, "tensor 'vit.encoder.layer.0.attention.attention.key.bias' and 5 more inside a layer"),
+    ("vit", {"head_dim": 2}, "head_dim in the config is '2'"),
+    ("t5", {"feed_forward_proj": "gated-tanh"}, "feed_forward_proj in the config is 'gated-tanh'; known"),
+    ("t5", {"is_decoder": True}, "is_decoder in the config is 'True'"),
+    ("t5", {"relative_attention_max_distance": 2}, "relative_attention_max_distance in the config must be a whole number from 3"),
+    ("bloom", {"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact in the config is 'True'"),
+    ("bloom", {"n_embed": 24}, "n_embed in the config is '24', but hidden_size is '12'"),
+    ("bloom", {"alibi": False}, "alibi in the config is 'False'"),
     ("gemma3", {"rope_parameters": {"rope_theta": 5.0}}, "rope_parameters in the config must hold a table for full_attention"),
     ("gemma3", {"layer_types": ["sliding_attention"]}, "layer_types in the config must name the attention of 2 layers, found 1"),
     ("phi", {"qk_layernorm": False}, "tensor 'model.layers.0.self_attn.k_layernorm.bias' and 7 more inside a layer"),
@@ -289,6 +340,51 @@ def test_the_classes_of_a_family_pass(family, name):
 def test_what_a_new_family_does_not_compute_is_refused(family, changes, culprit):
     with pytest.raises(BadModel, match=culprit):
         load(family, **changes)
+
+
+def test_stored_angles_of_esm_must_be_those_of_the_config():
+    name = "esm.encoder.layer.1.attention.self.rotary_embeddings.inv_freq"
+    right = 1e4 ** (-np.arange(0, 4, 2) / 4)
+    found = load("esm", {name: right.astype(np.float16)})
+    assert np.array_equal(found.hidden_states(IDS), load("esm").hidden_states(IDS))
+    with pytest.raises(BadModel, match="inv_freq' must hold the angles of rope_theta = 10000 in"):
+        load("esm", {name: 1.5e4 ** (-np.arange(0, 4, 2) / 4)})
+
+
+@pytest.mark.parametrize("family, alias, own", [
+    ("gpt2", "num_attention_heads", "n_head"), ("gptj", "hidden_size", "n_embd"), ("gpt_neo", "num_hidden_layers", "num_layers"),
+    ("distilbert", "num_attention_heads", "n_heads"), ("t5", "head_dim", "d_kv"), ("bart", "hidden_size", "d_model"),
+])  # fmt: skip
+def test_a_number_under_its_other_name_is_read_and_must_agree(family, alias, own):
+    state, raw = tiny_models.MAKERS[family]()
+    value = raw.pop(own)
+    found = al.models.load(state, config={**raw, alias: value})
+    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+    with pytest.raises(BadModel, match=f"{alias} in the config is '{value + 1}', but {own} is"):
+        load(family, **{alias: value + 1})
+
+
+def test_gpt_neo_reads_the_words_of_its_layers_first():
+    layers = [
+        layer.attention.window
+        for layer in load("gpt_neo", attention_layers=["local", "global"]).parts.layers
+    ]
+    assert layers == [3, None]
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_two_copies_of_an_embedding_must_be_the_same(family):
+    state, _ = tiny_models.MAKERS[family]()
+    shared = next(name for name in state if name.endswith("shared.weight"))
+    copy = shared.replace("shared", "encoder.embed_tokens")
+    found = load(family, {copy: state[shared]})
+    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+    with pytest.raises(BadModel, match="encoder.embed_tokens.weight' must be the same as"):
+        load(family, {copy: state[shared] + 1})
+    raw = tiny_models.MAKERS[family]()[1]
+    alone = {name.replace("shared", "encoder.embed_tokens"): state[name] for name in state}
+    found = al.models.load(alone, config=raw)  # an encoder may be stored without the shared name
+    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
 
 
 def test_no_message_advises_to_relabel():
@@ -331,7 +427,8 @@ def outcome(family, key, value):
     else is raised.
     """
     try:
-        load(family, **{key: value}).hidden_states([1])
+        found = load(family, **{key: value})
+        found.hidden_states(tiny_models.given(found, [1]))
     except BadModel as error:
         return str(error)
     return ""

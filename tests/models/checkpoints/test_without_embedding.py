@@ -11,6 +11,7 @@ import pytest
 
 import attnlab as al
 import tiny_models
+from attnlab.cli.token_ids import check_tokenizer
 from attnlab.models.checkpoints.record import Parts
 from attnlab.models.studies.dossier import dossier
 
@@ -103,3 +104,8 @@ def test_a_dossier_needs_no_text(pair):
     assert "no embedding" in page.about_texts and len(page.sentences) == 2
     with pytest.raises(ValueError, match="cannot read a text"):
         dossier(bare, ["a text"])
+
+
+def test_the_command_line_says_that_it_cannot_give_vectors(pair):
+    with pytest.raises(ValueError, match=r"reads vectors.*al.models.sentence\(model, ids=x\)"):
+        check_tokenizer(pair[1])

@@ -443,3 +443,20 @@ def test_unknown_words_are_counted(reader):
         al.models.sentence(reader, "cat", special=False)
     named = name_leaders(al.models.sentence(reader, "The cat", only=["real"]), special=False)
     assert named[0][0].split()[0] in ("'the'", "'cat'")
+
+
+def test_a_list_of_sentences_is_each_of_them():
+    model = made("bert")
+    texts = [np.array(IDS), np.array([5, 3, 8])]
+    data = al.models.sentence(model, ids=texts, only=["real", "no_mlp"])
+    assert data["x"].dims == ("text", "variant", "step", "token", "coordinate")
+    for number, ids in enumerate(texts):
+        alone = al.models.sentence(model, ids=ids, only=["real", "no_mlp"])
+        one = data.isel(text=number, token=slice(len(ids)))
+        for name in alone.data_vars:
+            np.testing.assert_array_equal(one[name].values, alone[name].values)
+    beyond = data.isel(text=1, token=slice(3, None))
+    assert np.isnan(beyond["x"].values).all() and set(beyond["word"].values) == {""}
+    assert data["length"].values.tolist() == [7, 3] and data.attrs["kind"] == "sentences"
+    with pytest.raises(ValueError, match="one of the two"):
+        al.models.sentence(model, ["a", "b"], ids=texts)

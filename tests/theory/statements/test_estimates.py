@@ -225,3 +225,25 @@ def test_details_hold_the_rates():
     assert found.details["smallest_rate"] >= 1.0 - 1e-9  # |V| at least
     evidence = Evidence(made())
     assert evidence.error < 1e-7
+
+
+# the work
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_jordan_block_costs_a_few_exponentials_per_saved_time(monkeypatch):
+    """Not one per pair of saved times: `check` of this run needed 11,000 of them."""
+    from scipy import linalg
+
+    calls, expm = [], linalg.expm
+    run = made(V=np.array([[1.0, 1.0], [0.0, 1.0]]), frame="z", saves=41)
+    monkeypatch.setattr(linalg, "expm", lambda A: calls.append(1) or expm(A))
+    assert verdict(run, "field_bounds").outcome is Outcome.SUPPORTED
+    assert 0 < len(calls) <= 5 * 41
+    del calls[:]
+    states, log_scale = run.scaled_x()
+    assert not calls and not states.flags.writeable  # kept from before
+    some, some_scale = run.scaled_x(slice(3, 9, 2))
+    assert len(calls) == 3
+    np.testing.assert_array_equal(some, states[3:9:2])
+    np.testing.assert_array_equal(some_scale, log_scale[3:9:2])

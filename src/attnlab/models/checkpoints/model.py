@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 
@@ -15,7 +15,11 @@ from attnlab.displayed import Displayed, shorten
 from attnlab.models.checkpoints.forward import enter, seen_by, steps
 from attnlab.models.checkpoints.record import Config, Parts
 from attnlab.models.checkpoints.slices import weights_of
+from attnlab.progress import ProgressOption, track
 from attnlab.types import Weights
+
+if TYPE_CHECKING:
+    import xarray
 
 INSTALL = "pip install 'attnlab[models]'"
 
@@ -52,6 +56,8 @@ class Model(Displayed):
         The name with which `load` and a Spec find it again. None: it is in memory only.
     given_tokenizer : function or None
         The tokenizer given to `load`, from (text, special) to (ids, words).
+    head_names : tuple of str
+        A name for each head of a layer, if `heads` was given names.
 
     Examples
     --------
@@ -71,11 +77,24 @@ class Model(Displayed):
     given_tokenizer: Tokenizer | None = field(
         default=None, repr=False
     )  # of another library, instead of the file
+    head_names: tuple[str, ...] = ()
 
     @property
     def config(self) -> Config:
         """The shape of the model, in the words of attnlab."""
         return self.parts.config
+
+    instead = {
+        "movie": (
+            "A model has no time axis. Film what it does to a text:"
+            " al.movie(al.models.sentence(model, text), path), or a flow: al.models.flow(model)."
+        ),
+        "save": (
+            "Keep the folder of its checkpoint, or the name with which al.models.load finds it"
+            " again (model.address)."
+        ),
+        "to_xarray": "al.to_xarray(al.models.spectra(model)) has the numbers of all heads.",
+    }
 
     def __repr__(self) -> str:
         c = self.config
@@ -112,13 +131,21 @@ class Model(Displayed):
 
         return open_tokenizer(self.tokenizer_file, self.config.vocabulary)
 
-    def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]:
-        """Return the ids of a text, and the piece of text of each.
+    @overload
+    def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]: ...
+
+    @overload
+    def tokens(self, text: list[str], special: bool = True) -> xarray.Dataset: ...
+
+    def tokens(
+        self, text: str | list[str], special: bool = True
+    ) -> tuple[np.ndarray, list[str]] | xarray.Dataset:
+        """Return the ids of a text, and the piece of text of each; of a list of texts as a Dataset.
 
         Parameters
         ----------
-        text : str
-            The text.
+        text : str or list of str
+            The text, or several texts.
         special : bool, optional
             Whether to add the model's own tokens at the ends.
 
@@ -128,11 +155,32 @@ class Model(Displayed):
             The ids of the tokens.
         words : list of str
             The piece of text of each token.
+
+        Notes
+        -----
+        A list gives an xarray.Dataset with `id`, `word` and `is_special` (text, token), and
+        `length` (text). Beyond the end of a text ids are -1 and words are empty.
         """
-        ids, words = self.tokenizer(text, special)
+        if is_many(text):
+            from attnlab.models.checkpoints.many import tokens_dataset
+
+            return tokens_dataset(self, text, special)
+        ids, words = self.tokenizer(cast(str, text), special)
         return np.array(ids, dtype=np.int64), words
 
-    def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
+    @overload
+    def hidden_states(
+        self, ids: list[str] | list[np.ndarray], mask: Any = None, *, dtype: Any = np.float64
+    ) -> xarray.Dataset: ...
+
+    @overload
+    def hidden_states(
+        self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
+    ) -> np.ndarray: ...
+
+    def hidden_states(
+        self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
+    ) -> np.ndarray | xarray.Dataset:
         """Return the stream after the embedding and after every layer.
 
         If the family has a final norm (GPT-2, Llama, GPT-NeoX), it is applied to the last entry, as
@@ -140,9 +188,10 @@ class Model(Displayed):
 
         Parameters
         ----------
-        ids : array (*batch, n) of int
+        ids : array (*batch, n) of int, or list
             The ids of the tokens, as `tokens` gives them. A model without an embedding reads x
-            (*batch, n, d) instead, the stream that enters layer 0.
+            (*batch, n, d) instead, the stream that enters layer 0. A list of texts or of such
+            arrays gives a Dataset, as `run` does.
         mask : array (*batch, n), optional
             False or 0 for padding, which no other token sees.
         dtype : optional
@@ -151,12 +200,24 @@ class Model(Displayed):
         Returns
         -------
         array (*batch, layers + 1, n, d)
-            The stream.
+            The stream. For a list: an xarray.Dataset with x (text, step, token, coordinate).
         """
+        if is_many(ids):
+            return self._many(ids, mask, "x", dtype)
         x, seen = self._embed(ids, mask, dtype)
-        return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
+        return np.stack([x, *(step.x for step in steps(self.parts, x, seen, keep=()))], axis=-3)
 
-    def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
+    @overload
+    def attention(
+        self, ids: list[str] | list[np.ndarray], mask: Any = None, *, dtype: Any = np.float64
+    ) -> xarray.Dataset: ...
+
+    @overload
+    def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray: ...
+
+    def attention(
+        self, ids: Any, mask: Any = None, *, dtype: Any = np.float64
+    ) -> np.ndarray | xarray.Dataset:
         """Return the attention matrices of every layer. Row i has the weights with which token i
         attends to the tokens.
 
@@ -168,10 +229,121 @@ class Model(Displayed):
         Returns
         -------
         array (*batch, layers, h, n, n)
-            The matrices of h heads.
+            The matrices of h heads. For a list: an xarray.Dataset with attention (text, layer,
+            head, token, attended).
         """
+        if is_many(ids):
+            return self._many(ids, mask, "attention", dtype)
         x, seen = self._embed(ids, mask, dtype)
         return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
+
+    def run(
+        self,
+        texts: Any,
+        keep: Sequence[str] = ("x", "attention", "heads"),
+        *,
+        special: bool = True,
+        dtype: Any = np.float64,
+        progress: ProgressOption = False,
+    ) -> xarray.Dataset:
+        """Return the stream, the attention and what each head adds, for many texts from one pass.
+
+        The numbers of a text are those that it gets alone, to rounding. They are NaN beyond its
+        end.
+
+        Parameters
+        ----------
+        texts : str, array (n,), or list of them
+            The texts, or the ids of their tokens. For a model without an embedding: arrays (n, d).
+        keep : sequence of str, optional
+            What to keep: "x" (text, step, token, coordinate), the stream, where step 0 is the
+            embedding; "attention" (text, layer, head, token, attended); "heads" (text, layer,
+            head, token, coordinate), what each head adds to each token. The sum of the heads and
+            the output bias is what attention adds, before a norm of it. "feedforward" (text,
+            layer, token, coordinate) is what the feed-forward part adds.
+        special : bool, optional
+            Whether to add the model's own tokens at the ends.
+        dtype : optional
+            float64 or float32.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+            cancel.
+
+        Returns
+        -------
+        xarray.Dataset
+            What `keep` names. Coordinates: `content` and `length` (text), `id`, `word` and
+            `is_special` (text, token).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = model.run([np.array([3, 1, 4]), np.array([1, 5])])
+        >>> data.sizes["text"], data["length"].values.tolist()
+        (2, [3, 2])
+        >>> alone = model.attention([1, 5])
+        >>> bool(np.allclose(data["attention"].values[1, ..., :2, :2], alone))
+        True
+        """
+        from attnlab.models.checkpoints.many import run_texts
+
+        is_one = isinstance(texts, str | np.ndarray) or np.isscalar(next(iter(texts), 0))
+        given = [texts] if is_one and not is_many(texts) else list(texts)
+        with track(progress, "texts") as progress:
+            return run_texts(self, given, tuple(keep), special, dtype, progress)
+
+    def without(
+        self,
+        heads: Sequence[tuple[int, int]] = (),
+        *,
+        attention: Sequence[int] = (),
+        feedforward: Sequence[int] = (),
+        norms: Sequence[int] = (),
+        mean: Sequence[Any] | None = None,
+        progress: ProgressOption = False,
+    ) -> Model:
+        """Return the model without some of its parts (ablation). All else stays as it was trained.
+
+        Parameters
+        ----------
+        heads : sequence of (int, int), optional
+            Pairs (layer, head) of heads that write nothing. The output bias stays.
+        attention : sequence of int, optional
+            Layers whose attention adds nothing, not even its output bias.
+        feedforward : sequence of int, optional
+            Layers whose feed-forward part adds nothing.
+        norms : sequence of int, optional
+            Layers whose norms become identities. Norms of queries and keys, and the final norm,
+            stay.
+        mean : sequence of str or of array, optional
+            Texts, or ids of tokens. If given, a part that is left out adds its mean over all tokens
+            of these texts, as measured in the whole model, in the place of nothing.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+            cancel.
+
+        Returns
+        -------
+        Model
+            A model in memory, which has no address. Its name says what is gone.
+
+        Examples
+        --------
+        >>> quiet = model.without(heads=[(0, 1)])
+        >>> bool(quiet.weights(0, 1).V[0].any()), bool(quiet.weights(0, 0).V[0].any())
+        (False, True)
+        """
+        from attnlab.models.checkpoints.ablation import ablate
+
+        with track(progress, "mean over texts") as progress:
+            return ablate(self, heads, attention, feedforward, norms, mean, progress)
+
+    def _many(self, texts: Any, mask: Any, keep: str, dtype: Any) -> xarray.Dataset:
+        if mask is not None:
+            raise ValueError(
+                "mask belongs to one array of ids. A list of texts pads itself: leave mask out."
+            )
+        return self.run(texts, (keep,), dtype=dtype)
 
     def weights(
         self,
@@ -206,14 +378,31 @@ class Model(Displayed):
 
     def _embed(self, ids: Any, mask: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the embedded tokens (*batch, n, d), and which token sees which."""
-        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+        check_dtype(dtype)
         checked = check_input(ids, self.parts)
         shape = checked.shape if self.parts.embedding is not None else checked.shape[:-1]
         seen = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
         if seen.shape != shape:
             raise ValueError(f"mask must have one entry per token, {shape}, got {seen.shape}.")
         return enter(self.parts, checked, dtype, seen), seen_by(self.config, seen)
+
+
+def is_many(given: Any) -> bool:
+    """Whether this is a list of texts or of arrays, and not one text or one array.
+
+    A list of numbers is one text, and a list of lists of numbers is one array, as in NumPy.
+    """
+    if not isinstance(given, list | tuple) or not given:
+        return False
+    return all(
+        isinstance(one, str) or isinstance(one, np.ndarray) and one.ndim > 0 for one in given
+    )
+
+
+def check_dtype(dtype: Any) -> None:
+    """Refuse a precision that is neither single nor double."""
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
 
 
 def check_input(given: Any, parts: Parts) -> np.ndarray:
@@ -261,7 +450,13 @@ def check_ids(ids: Any, config: Config) -> np.ndarray:
         raise ValueError(
             "ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first."
         )
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise ValueError(
+            "ids must be one array (n,) or (*batch, n), got lists of different lengths. Several"
+            " texts are a list of arrays, one for each text."
+        ) from None
     if array.ndim < 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError(
             f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape"

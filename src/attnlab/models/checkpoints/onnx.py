@@ -4,6 +4,10 @@ weights before the cut.
 An ONNX file is a protocol buffer: fields of a number and a length each. The graph (field 7 of the
 model) lists its nodes (1) and its weights (5, "initializers"). A linear map is a node MatMul that
 names its matrix, (in, out); everything else keeps the name it had in PyTorch.
+
+A file with weights of 8 bits has W_quantized, W_scale and a zero point for a matrix W, and a node
+MatMulInteger for MatMul. W is scale (quantized - zero point). The file also rounds the tokens that a
+matrix reads; that is left out here.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,17 +34,49 @@ VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
 NUMBER = {EIGHT_BYTES: 8, FOUR_BYTES: 4}
 
 
+WHOLE = {2: np.uint8, 3: np.int8}  # UINT8, INT8
+QUANTIZED, SCALE = "_quantized", "_scale"
+
+
+class Rounded(NamedTuple):
+    """A matrix of 8 bits: the matrix is scale (whole - zero)."""
+
+    whole: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return self.whole.ndim
+
+    @property
+    def T(self) -> Rounded:
+        """The transposed matrix. A scale for each column becomes one for each row."""
+        scale, zero = (
+            one[:, None] if one.ndim == 1 and one.size > 1 else one.reshape(-1)
+            for one in (self.scale, self.zero)
+        )
+        return Rounded(self.whole.T, scale, zero)
+
+    def array(self) -> np.ndarray:
+        """The matrix in float32."""
+        whole = self.whole.astype(np.float32) - self.zero.astype(np.float32)
+        return np.asarray(self.scale.astype(np.float32) * whole)
+
+
 class Initializers(Mapping[str, np.ndarray]):
     """Weights by the names they had in PyTorch, as views into the mapped file."""
 
-    def __init__(self, found: dict[str, np.ndarray], times_used: dict[str, int]):
+    def __init__(self, found: dict[str, np.ndarray | Rounded], times_used: dict[str, int]):
         self._found = found
         self.times_used = (
             times_used  # how many nodes use a matrix: every layer uses that of a tied layer
         )
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._found[name]
+        found = self._found[name]
+        return found.array() if isinstance(found, Rounded) else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)
@@ -57,9 +93,10 @@ def open_onnx(path: Path) -> Initializers:
         )
     with path.open("rb") as stream:
         view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-    tensors: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     maps: dict[str, str] = {}
     times: dict[str, int] = {}
+    zeros: dict[str, str] = {}  # the name of a scale: that of its zero point
     for field, graph in _fields(view):
         if field != GRAPH or not isinstance(graph, memoryview):
             continue
@@ -67,15 +104,21 @@ def open_onnx(path: Path) -> Initializers:
             if part == INITIALIZER and isinstance(body, memoryview):
                 named = _tensor(body)
                 if named is not None:
-                    tensors[named[0]] = named[1]
+                    arrays[named[0]] = named[1]
             elif part == NODE and isinstance(body, memoryview):
-                name, matrix = _matrix_of(body)
+                operation, name, inputs = _node(body)
+                if operation == "DequantizeLinear" and len(inputs) == 3:
+                    zeros[inputs[1]] = inputs[2]
+                elif operation == "MatMulInteger" and len(inputs) == 4:
+                    zeros[inputs[1].removesuffix(QUANTIZED) + SCALE] = inputs[3]
+                matrix = _matrix_of(operation, inputs)
                 if matrix:
                     if (
                         matrix not in times
                     ):  # later uses are exported under other names: keep the first
-                        maps.setdefault(name, matrix)
+                        maps.setdefault(_name_of_map(name), matrix)
                     times[matrix] = times.get(matrix, 0) + 1
+    tensors = _weights_of(arrays, zeros)
     if not tensors:
         raise BadModel(
             f"{path.name} must be an ONNX file with weights in it, but none were found. It is cut"
@@ -90,6 +133,32 @@ def open_onnx(path: Path) -> Initializers:
         {**tensors, **found},
         {name: times[source] for name, source in maps.items() if name in found},
     )
+
+
+def _weights_of(
+    arrays: Mapping[str, np.ndarray], zeros: Mapping[str, str]
+) -> dict[str, np.ndarray | Rounded]:
+    """Return the weights by name: those of real numbers, and those of 8 bits with their scales."""
+    found: dict[str, np.ndarray | Rounded] = {
+        name: array for name, array in arrays.items() if array.dtype.kind == "f"
+    }
+    for name, whole in arrays.items():
+        base = name.removesuffix(QUANTIZED)
+        scale, zero = arrays.get(base + SCALE), arrays.get(zeros.get(base + SCALE, ""))
+        if base == name or scale is None or zero is None or whole.dtype.kind == "f":
+            continue
+        columns = whole.shape[-1] if whole.ndim else 0
+        if (
+            scale.dtype.kind != "f"
+            or scale.size not in (1, columns)
+            or zero.size not in (1, columns)
+        ):
+            raise BadModel(
+                f"The weight {base[:80]!r} of 8 bits must have one scale and zero point, or one for"
+                f" each of {columns} columns, found {scale.shape} and {zero.shape}."
+            )
+        found[base] = Rounded(whole, scale, zero)
+    return found
 
 
 def config_of(tensors: Tensors) -> dict[str, Any]:
@@ -126,10 +195,8 @@ def config_of(tensors: Tensors) -> dict[str, Any]:
     }
 
 
-def _matrix_of(node: memoryview) -> tuple[str, str]:
-    """Return the PyTorch name of a MatMul's weight, and the initializer of its second input; ("",
-    "") for other nodes.
-    """
+def _node(node: memoryview) -> tuple[str, str, list[str]]:
+    """Return the operation of a node, its name, and the names of its inputs."""
     inputs, name, operation = [], "", ""
     for number, body in _fields(node):
         if isinstance(body, memoryview) and number in (1, 3, 4):
@@ -140,19 +207,29 @@ def _matrix_of(node: memoryview) -> tuple[str, str]:
                 name = text
             else:
                 operation = text
-    if operation != "MatMul" or len(inputs) != 2:
-        return "", ""
+    return operation, name, inputs
+
+
+def _matrix_of(operation: str, inputs: list[str]) -> str:
+    """Return the name of the matrix of a linear map, the second input; "" for other nodes."""
+    if operation == "MatMul" and len(inputs) == 2:
+        return inputs[1]
+    return inputs[1].removesuffix(QUANTIZED) if operation == "MatMulInteger" else ""
+
+
+def _name_of_map(name: str) -> str:
+    """Return the PyTorch name of the weight of a linear map, from the name of its node."""
     # a repeated layer is exported as MatMul_1, or as a path with _1 in it: the first name is that
     # of the layer
-    return name.strip("/").rpartition("/")[0].replace("/", ".") + ".weight", inputs[1]
+    return name.strip("/").rpartition("/")[0].replace("/", ".") + ".weight"
 
 
 def _tensor(message: memoryview) -> tuple[str, np.ndarray] | None:
-    """Return name and array of an initializer of real numbers; None for any other, or for one that
-    the file cuts.
+    """Return name and array of an initializer of real numbers or of 8 bits; None for any other, or
+    for one that the file cuts.
     """
     shape: list[int] = []
-    name, kind, data, numbers = "", 0, None, None
+    name, kind, data, numbers, whole = "", 0, None, None, list[int]()
     for number, body in _fields(message):
         if number == 1:
             shape += _varints(body) if isinstance(body, memoryview) else [body]
@@ -165,6 +242,12 @@ def _tensor(message: memoryview) -> tuple[str, np.ndarray] | None:
                 data = body
             elif number == 4:
                 numbers = body
+            elif number == 5:
+                whole = _varints(body, len(body))
+        elif number == 5:
+            whole = [body]
+    if kind in WHOLE and name and all(size <= len(message) for size in shape):
+        return _whole(name, shape, WHOLE[kind], data, whole)
     if kind not in RAW or not name or any(size > len(message) for size in shape):
         return None
     source = data if data is not None else numbers if kind == 1 else None
@@ -176,6 +259,18 @@ def _tensor(message: memoryview) -> tuple[str, np.ndarray] | None:
         return None
     array = np.frombuffer(source, dtype=dtype).reshape(shape)
     return name, widen_bfloat16(array) if kind == 16 else array
+
+
+def _whole(
+    name: str, shape: list[int], dtype: Any, data: memoryview | None, numbers: list[int]
+) -> tuple[str, np.ndarray] | None:
+    """Return name and array of an initializer of 8 bits; None if it is cut."""
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if data is None:
+        data = memoryview(bytes(number & 255 for number in numbers))
+    if len(data) != count:
+        return None
+    return name, np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
@@ -229,10 +324,10 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
     return -1, at
 
 
-def _varints(packed: memoryview) -> list[int]:
+def _varints(packed: memoryview, most: int = 16) -> list[int]:
     values: list[int] = []
     at = 0
-    while at < len(packed) and len(values) < 16:
+    while at < len(packed) and len(values) < most:
         value, at = _varint(packed, at)
         if value < 0:
             break

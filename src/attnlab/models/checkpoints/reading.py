@@ -4,7 +4,7 @@ is not finite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +90,10 @@ STORED = (
     "rotary_emb.inv_freq",
     "rotary_emb.cos_cached",
     "rotary_emb.sin_cached",
+    "attn.mask",
+    "attn.IGNORE",
+    "attn.rotary_cos",
+    "attn.rotary_sin",
 )
 """Masks and rotary tables that old files store in every layer. They are computed from the config
 instead.
@@ -111,8 +115,9 @@ def head_size_of(d: int, heads: int) -> int:
     """Return d / heads, which must be a whole number."""
     if d % heads:
         raise BadModel(
-            f"The width d = {d} must be a multiple of the number of heads, but the config says"
-            f" {heads} heads."
+            f"The width d = {d} (hidden_size, n_embd, dim or d_model in the config) must be a multiple"
+            f" of the number of heads, but the config says {heads} heads (num_attention_heads, n_head,"
+            " n_heads, num_heads or encoder_attention_heads)."
         )
     return d // heads
 
@@ -173,6 +178,22 @@ class Reader:
     def optional(self, name: str, *shape: int) -> np.ndarray | None:
         """Return the tensor `name`, or None if the checkpoint does not have it."""
         return self.take(name, *shape) if name in self else None
+
+    def take_shared(self, names: Sequence[str], *shape: int) -> np.ndarray:
+        """Return the one tensor that a checkpoint has under one of these names, or under several if
+        all are the same.
+        """
+        found = [self.take(name, *shape) for name in names if name in self]
+        if not found:
+            return self.take(names[0], *shape)  # raises
+        for name, array in zip([name for name in names if name in self], found, strict=True):
+            if not np.array_equal(array, found[0]):
+                raise BadModel(
+                    f"The tensor {self.prefix + name!r} must be the same as"
+                    f" {self.prefix + names[0]!r}, because the model shares them, but it differs."
+                    " Remove the wrong one from the checkpoint."
+                )
+        return found[0]
 
     def linear(self, name: str, outputs: int, inputs: int) -> tuple[np.ndarray, np.ndarray]:
         """Return weight (out, in) and bias (out,) of a PyTorch Linear."""
@@ -270,17 +291,31 @@ class EncoderNames(NamedTuple):
 
 
 def encoder_layer(
-    reader: Reader, at: str, names: EncoderNames, config: Config, eps: float, **more: Any
+    reader: Reader,
+    at: str,
+    names: EncoderNames,
+    config: Config,
+    eps: float,
+    without_bias: Collection[str] = (),
+    **more: Any,
 ) -> Layer:
     """Return the BERT-like layer with tensors `at`...: every map has a bias, each head has its key
     head, no gate.
 
-    It is pre-norm if the config says so. more: other fields of its attention.
+    It is pre-norm if the config says so. without_bias: which of query, key and value have no bias.
+    more: other fields of its attention.
     """
     d, heads, hidden = config.d, config.heads, config.hidden
-    query, query_bias = reader.linear(at + names.query, d, d)
-    key, key_bias = reader.linear(at + names.key, d, d)
-    value, value_bias = reader.linear(at + names.value, d, d)
+
+    def linear(part: str) -> tuple[np.ndarray, np.ndarray | None]:
+        name = at + getattr(names, part)
+        if part in without_bias:
+            return reader.take(name + ".weight", d, d), None
+        return reader.linear(name, d, d)
+
+    (query, query_bias), (key, key_bias), (value, value_bias) = map(
+        linear, ("query", "key", "value")
+    )
     output, output_bias = reader.linear(at + names.output, d, d)
     inner, inner_bias = reader.linear(at + names.inner, hidden, d)
     outer, outer_bias = reader.linear(at + names.outer, d, hidden)
@@ -330,6 +365,34 @@ def read_attention(
         key_bias=cut_bias(bias_of(at + "k_proj.bias", narrow), kv_heads),
         value_bias=cut_bias(bias_of(at + "v_proj.bias", narrow), kv_heads),
         output_bias=bias_of(f"{at}{output}.bias", d),
+        **more,
+    )
+
+
+def read_joined_attention(
+    reader: Reader, at: str, config: Config, has_biases: bool = False, **more: Any
+) -> Attention:
+    """Return the attention whose queries, keys and values are one matrix `at`query_key_value, with
+    the rows (heads, 3, head size).
+
+    has_biases and more: as in `read_attention`.
+    """
+    bias_of = reader.take if has_biases else reader.optional
+    d, heads = config.d, config.heads
+    joined = reader.take(at + "query_key_value.weight", 3 * d, d).reshape(heads, 3, -1, d)
+    bias = bias_of(at + "query_key_value.bias", 3 * d)
+    query_bias, key_bias, value_bias = (
+        None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3)
+    )
+    return Attention(
+        query=joined[:, 0],
+        key=joined[:, 1],
+        value=joined[:, 2],
+        output=cut_columns(reader.take(at + "dense.weight", d, d), heads),
+        query_bias=query_bias,
+        key_bias=key_bias,
+        value_bias=value_bias,
+        output_bias=bias_of(at + "dense.bias", d),
         **more,
     )
 

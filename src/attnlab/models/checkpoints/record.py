@@ -15,6 +15,18 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 
+ANY_LENGTH = 1 << 31
+"""The length of a model that can read texts of any length."""
+
+
+PART = {
+    "plot": "al.plot(model) shows the heads of all layers.",
+    "movie": "A part of a model has no time axis. Film a flow: al.movie(al.models.flow(model), path).",
+    "save": "Keep the folder of the checkpoint, or the name that al.models.load takes.",
+    "to_xarray": "al.to_xarray(al.models.spectra(model)) has the numbers of all heads.",
+}
+"""What to do instead with a part of a model."""
+
 
 @dataclass(frozen=True)
 class Config(Displayed):
@@ -28,9 +40,9 @@ class Config(Displayed):
     kv_heads: int  # = heads unless keys and values are shared by groups of heads
     head_size: int
     layers: int
-    hidden: int  # width inside the feed-forward part
+    hidden: int  # width inside the feed-forward part; 0: there is none
     vocabulary: int  # 0: the model has no embedding
-    length: int  # the longest text
+    length: int  # the longest text; ANY_LENGTH: there is none
     is_tied: bool = False  # one layer's weights used in all layers (ALBERT)
     is_pre_norm: bool = (
         False  # the norm stands before attention (GPT, Llama), not after the residual sum (BERT)
@@ -39,7 +51,7 @@ class Config(Displayed):
     is_parallel: bool = (
         False  # attention and feed-forward read the same stream and are added together (GPT-NeoX)
     )
-    activation: str = "gelu"  # "gelu", "gelu_tanh", "relu", "silu"
+    activation: str = "gelu"  # "gelu", "gelu_tanh", "gelu_bloom", "relu", "silu"
     rope_theta: float | None = (
         None  # rotary positions: their base; None: positions are added to the embedding
     )
@@ -52,6 +64,12 @@ class Config(Displayed):
     window: int | None = None  # a sliding window in some layers
     is_window_computed: bool = False  # if not, the longest text is not longer than the window
     __repr__ = short_repr
+    instead = PART
+
+    @property
+    def has_longest_text(self) -> bool:
+        """Whether the model cannot read texts that are longer than `length`."""
+        return self.length < ANY_LENGTH
 
     @property
     def rotary(self) -> Rotary | None:
@@ -72,6 +90,7 @@ class Norm(Displayed):
     bias: np.ndarray | None
     eps: float
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +104,7 @@ class Rotary(Displayed):
     )
     frequencies: tuple[float, ...] = ()  # angles per place, where they are not theta^(-2 i / size)
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +127,21 @@ class Attention(Displayed):
     key_norm: Norm | None = None
     cap: float | None = None  # scores s become cap tanh(s / cap)
     window: int | None = None  # a token sees only tokens that are fewer than so many places away
-    by_offset: np.ndarray | None = (
-        None  # (heads, 2 length - 1), added to scores: entry length - 1 + j - i for
-    )
-    # query i and key j
+    # added to scores by distance (see distances.py): the middle entry of a table is for offset 0
+    by_offset: np.ndarray | None = None  # (heads, 2 farthest + 1): entry farthest + j - i
+    slopes: np.ndarray | None = None  # (heads,): scores lose slope |i - j|
+    offset_rows: np.ndarray | None = None  # (2 farthest + 1,) of int: the row of each offset in
+    offset_keys: np.ndarray | None = None  # (heads, rows, head_size): <q_i, row of j - i>
+    offset_queries: np.ndarray | None = None  # (heads, rows, head_size): <row of j - i, k_j>
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
 class FeedForward(Displayed):
     """outer activation(inner x), and with a gate outer (activation(gate x) * inner x)."""
 
-    activation: str  # "gelu", "gelu_tanh", "relu", "silu"
+    activation: str  # "gelu", "gelu_tanh", "gelu_bloom", "relu", "silu"
     inner: np.ndarray  # (hidden, d)
     outer: np.ndarray  # (d, hidden)
     inner_bias: np.ndarray | None = None
@@ -126,12 +149,13 @@ class FeedForward(Displayed):
     gate: np.ndarray | None = None  # (hidden, d)
     gate_bias: np.ndarray | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
 class Block(Displayed):
     """One sum of the stream: x becomes norm_sum(x + norm_output(mixer(norm_before(read)))); a norm
-    that is None is left out.
+    that is None is left out. If `is_sum_normed`, norm_before(read) stands in the place of x too.
 
     read is x itself, or, beside the block before, what that block read: the two are then added to
     the same stream.
@@ -142,15 +166,18 @@ class Block(Displayed):
     norm_output: Norm | None = None  # sandwich: of what the mixer adds
     norm_sum: Norm | None = None  # post-norm: of the sum
     is_beside: bool = False
+    is_sum_normed: bool = False  # the sum is norm_before(read) + ..., without x itself (BLOOM)
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
 class Layer(Displayed):
-    """One layer: blocks in turn, one with attention and one with the feed-forward part."""
+    """One layer: blocks in turn, one with attention and one with the feed-forward part, if any."""
 
     blocks: tuple[Block, ...]
     __repr__ = short_repr
+    instead = PART
 
     @property
     def attention_block(self) -> Block:
@@ -274,6 +301,7 @@ class Embedding(Displayed):
         None  # the id whose tokens are 0; the others are divided by their share of the text (ESM)
     )
     __repr__ = short_repr
+    instead = PART
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +326,7 @@ class Parts(Displayed):
     layers: tuple[Layer, ...]  # tied: the same Layer, config.layers times
     final_norm: Norm | None = None
     __repr__ = short_repr
+    instead = PART
 
 
 class BadModel(ValueError):

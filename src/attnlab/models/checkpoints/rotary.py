@@ -48,8 +48,9 @@ def read_rotary_size(raw: Mapping[str, Any], size: int, default: float) -> int:
     found = int(size * number(said, "partial_rotary_factor", default))
     if found % 2 or found > size:
         raise BadModel(
-            f"The rotated part of a head must be an even number of its {size} coordinates, but the"
-            f" config makes it {found}."
+            f"The rotated part of a head must be an even number of its {size} coordinates, but"
+            " hidden_size, num_attention_heads and partial_rotary_factor (or rotary_pct) in the"
+            f" config make it {found}."
         )
     return found
 
@@ -65,8 +66,9 @@ def read_rotary(
     """
     if size % 2 or size > 1 << 16:
         raise BadModel(
-            f"Rotary positions turn coordinates in pairs, but the config gives each head {size} of"
-            " them, which is odd or absurd."
+            f"Rotary positions turn coordinates in pairs, but head_dim, or hidden_size and"
+            f" num_attention_heads, in the config give each head {size} of them, which is odd or"
+            " absurd."
         )
     newer, older = raw.get("rope_parameters") or {}, raw.get("rope_scaling") or {}
     if newer and older and newer != older:
@@ -86,8 +88,8 @@ def read_rotary(
         return theta, ()
     if kind not in ("linear", "llama3"):
         raise BadModel(
-            f"The rotary positions in the config are of type {str(kind)[:40]!r}; known: default,"
-            " linear, llama3."
+            f"rope_type in the config is {str(kind)[:40]!r}, in rope_parameters or rope_scaling;"
+            " known: default, linear, llama3. The angles of other types are not computed here."
         )
     angles = theta ** (-np.arange(0, size, 2) / size)
     factor = number(said, "factor", 1.0)

@@ -133,8 +133,10 @@ def _describe_changes(block: Block, attention: Attention, fold_norm: bool, offse
         notes.append(f"norms of queries and keys without their division, {gains} folded in")
     if attention.cap is not None:
         notes.append(f"cap of {attention.cap:g} on scores left out")
-    if attention.by_offset is not None:
+    if attention.by_offset is not None or attention.slopes is not None:
         notes.append("biases by distance left out")
+    if attention.offset_rows is not None:
+        notes.append("scores of vectors by distance left out")
     if attention.window is not None:
         notes.append(f"window of {attention.window} tokens left out")
     if block.norm_output is not None:

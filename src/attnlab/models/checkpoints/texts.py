@@ -41,6 +41,10 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
         return Pieces(path, vocabulary)
     if importlib.util.find_spec("tokenizers") is None:
         raise MissingLibrary(f"Cutting a text into tokens needs the library tokenizers: {INSTALL}")
+    if path.suffix == ".gguf":
+        from attnlab.models.checkpoints.gguf_tokens import tokenizer_of
+
+        return LibraryTokenizer(path, tokenizer_of(path))
     if must_be_plain_file(path) > LONGEST_JSON:
         raise BadModel(
             f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has"
@@ -50,13 +54,15 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
 
 
 class LibraryTokenizer:
-    """A tokenizer.json. The library reads it in a separate process."""
+    """A tokenizer.json, or the text of one that another file holds. The library reads it in a
+    separate process.
+    """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, content: str | None = None):
         """Start the process, so that a file that is not a tokenizer is refused at once."""
-        self.path = path
+        self.path, self._content = path, content
         self._lock = threading.Lock()
-        self._child: _Child | None = _Child(path)
+        self._child: _Child | None = _Child(path, content)
         _TOKENIZERS.add(self)
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
@@ -70,7 +76,7 @@ class LibraryTokenizer:
             )
         with self._lock:  # one thread at a time: replies come in the order of the questions
             if self._child is None or not self._child.is_alive:
-                self._child = _Child(self.path)
+                self._child = _Child(self.path, self._content)
             try:
                 reply = self._child.ask({"text": text, "special": special})
             except (
@@ -88,7 +94,7 @@ class LibraryTokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process starts its own process."""
-        return LibraryTokenizer, (self.path,)
+        return LibraryTokenizer, (self.path, self._content)
 
 
 _TOKENIZERS: weakref.WeakSet[LibraryTokenizer] = weakref.WeakSet()
@@ -114,7 +120,7 @@ if hasattr(os, "register_at_fork"):
 class _Child:
     """The process that has the library, and a thread that waits for its lines."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, content: str | None):
         self.path, self.owner = path, os.getpid()
         program = Path(__file__).with_name("tokenizer_child.py")
         self._process = subprocess.Popen(
@@ -136,6 +142,7 @@ class _Child:
                 {
                     "path": sys.path,
                     "file": str(path.resolve()),
+                    "content": content,
                     "seconds": SECONDS,
                     "memory": MEMORY,
                 }

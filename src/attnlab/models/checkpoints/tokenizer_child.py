@@ -24,7 +24,7 @@ def main() -> None:
     sys.path[:] = first["path"]
     seconds = first["seconds"]
     _limit_memory(first["memory"])
-    library = answer(lambda: _open(first["file"]), seconds)
+    library = answer(lambda: _open(first["file"], first["content"]), seconds)
     for line in sys.stdin:
         asked = json.loads(line)
         answer(lambda asked=asked: _cut(library, asked["text"], asked["special"]), seconds)
@@ -44,10 +44,10 @@ def answer(function: Any, seconds: float) -> Any:
     return result
 
 
-def _open(file: str) -> tuple[Any, dict[str, Any]]:
+def _open(file: str, content: str | None) -> tuple[Any, dict[str, Any]]:
     from tokenizers import Tokenizer
 
-    library = Tokenizer.from_file(file)
+    library = Tokenizer.from_file(file) if content is None else Tokenizer.from_str(content)
     library.no_padding()  # files of sentence encoders ask for both; we use the text unchanged
     library.no_truncation()
     return library, {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.checkpoints.model import Model, check_ids, check_stream
 
 UNKNOWN = ("[UNK]", "<unk>")
@@ -26,6 +26,10 @@ class Tokens(Displayed):
     text: str = ""
     x: np.ndarray | None = None
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.sentence(model, text) returns what the model does to these tokens. Give that.",
+    )
 
     @property
     def given(self) -> np.ndarray:
@@ -75,16 +79,22 @@ def read_tokens(
             " one."
         )
     numbers, words_found = model.tokens(text, special)
-    added = len(numbers) - len(inner)
+    is_special = mark_special(numbers, inner)
+    check_ids(numbers, model.config)
+    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+
+
+def mark_special(ids: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """Return which of the ids (n,) the model added to those of the text itself."""
+    added = len(ids) - len(inner)
     places = [
-        place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()
+        place for place in range(added + 1) if (ids[place : place + len(inner)] == inner).all()
     ]
     usual = (added + 1) // 2  # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
     first = usual if usual in places else places[0] if places else 0
-    is_special = np.ones(len(numbers), dtype=bool)
+    is_special = np.ones(len(ids), dtype=bool)
     is_special[first : first + len(inner)] = False
-    check_ids(numbers, model.config)
-    return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
+    return is_special
 
 
 def _enough(tokens: Tokens, model: Model) -> Tokens:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model
@@ -71,6 +71,10 @@ class Reading(Displayed):
     ids: tuple[int, ...] | None = None
     x: np.ndarray | None = None
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.sentence(model, **reading.given) returns what the model does to it. Give that.",
+    )
 
     @property
     def given(self) -> dict[str, Any]:
@@ -94,6 +98,7 @@ class ShownFlow(Displayed):
     head: int | None
     why: str
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "Give its field `flow`, which is a Flow.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +115,22 @@ class Dossier(Displayed):
     tied_null: tuple[xarray.Dataset, ...]
     about_texts: str
     rng: int = 0
+
+    instead = {
+        "plot": (
+            "The command `attnlab dossier` writes it as a page. Plot one of its parts, such as"
+            " dossier.spectra or dossier.sentences[0]."
+        ),
+        "movie": "Film one of its parts: dossier.flows[0].flow or dossier.sentences[0].",
+        "save": (
+            "It holds a whole model. Save its parts, such as dossier.spectra or"
+            " dossier.flows[0].flow."
+        ),
+        "to_xarray": (
+            "It has no common axes. Give one of its parts, such as dossier.spectra or"
+            " dossier.flows[0].flow."
+        ),
+    }
 
     def __repr__(self) -> str:
         parts = (
@@ -335,6 +356,7 @@ class Finding(Displayed):
     )
     because: str
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is text. Print it, or write it to a file.")
 
 
 def findings(found: Dossier) -> list[Finding]:

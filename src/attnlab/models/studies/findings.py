@@ -1,4 +1,5 @@
-"""findings: the results of `sentence`, `iterate`, `flow` and `spectra` in sentences.
+"""findings: the results of `sentence`, `iterate`, `flow`, `spectra`, `survey` and `compare` in
+sentences.
 
 for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
     print(line)
@@ -10,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.models.studies.comparisons import say_comparison
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
-from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
+from attnlab.models.studies.sentences import (
+    TITLES,
+    name_leaders,
+    one_sentence,
+    special_words,
+)
 from attnlab.models.studies.shares import summary
+from attnlab.models.studies.surveys import say_survey
 
 if TYPE_CHECKING:
     import xarray
@@ -26,7 +34,7 @@ def findings(data: Any) -> list[str]:
     Parameters
     ----------
     data : xarray.Dataset, Flow or pandas.DataFrame
-        The result of `sentence`, `iterate`, `flow` or `spectra`.
+        The result of `sentence`, `iterate`, `flow`, `spectra`, `survey` or `compare`.
 
     Returns
     -------
@@ -46,10 +54,18 @@ def findings(data: Any) -> list[str]:
         return say_sentence(data)
     if facts.get("kind") == "iteration":
         return [str(facts["answer"])]
+    if facts.get("kind") == "sentences":
+        each = (one_sentence(data, number) for number in range(data.sizes["text"]))
+        return [line for one in each for line in say_sentence(one)]
+    if facts.get("kind") == "survey" and hasattr(data, "data_vars"):
+        return say_survey(data)
+    if facts.get("kind") == "comparison":
+        return say_comparison(data)
     if "null_shares" in facts:
         return [summary(data)]
     raise TypeError(
-        "findings reads what al.models.sentence, iterate, flow or spectra returns; got"
+        "findings reads what al.models.sentence, iterate, flow, spectra, survey or compare returns;"
+        " got"
         f" {type(data).__name__}."
     )
 

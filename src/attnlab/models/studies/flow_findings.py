@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.models.studies.flow_end import FlowEnd
 from attnlab.models.studies.flows import Flow
 
 if TYPE_CHECKING:
@@ -78,36 +80,58 @@ def _solver(found: Flow) -> str:
 
 
 def _limit(found: Flow, limit: Limit) -> str:
-    if limit.count is None:
+    end = found.end
+    if end is None:
         return f"As t goes to infinity: {limit.reason}"
-    groups = [np.flatnonzero(limit.labels == label) for label in range(limit.count)]
-    leaders = sorted({int(one) for one in limit.leaders if one >= 0})
-    parts = [
-        list_words([found.words[i] for i in group])
-        for group in sorted(groups, key=lambda group: -len(group))
-    ]
-    led = f"; leaders: {list_words([found.words[i] for i in leaders])}" if leaders else ""
-    more = "; ..." if len(parts) > MOST_CLUSTERS else ""
-    when = (
-        "as t goes to infinity"
-        if limit.horizon is None
-        else f"up to t = {limit.horizon:.4g}, a horizon"
+    return say_end(end, found.words)
+
+
+def say_end(end: FlowEnd, words: Sequence[str]) -> str:
+    """Describe the certified end of a flow: which tokens end together, who leads, and until
+    when.
+    """
+    n, rate = sum(map(len, end.groups)), end.rate
+    until = (
+        "for ever"
+        if end.horizon is None
+        else f"up to lambda_1 t = {end.horizon * rate.real:.4g} (t = {end.horizon:.4g}, a horizon)"
     )
-    turns = (
-        " No leader is the last: they rotate."
-        if "rotating" in str(limit.stats.get("kind", ""))
-        else ""
-    )
-    known, grows = limit.basis.shape[1], int(limit.stats.get("growing", limit.basis.shape[1]))
-    directions = (
-        f"the {grows} growing directions"
-        if known == grows
-        else f"{known} of the {grows} growing directions"
-    )
+    turning = " that rotates" if end.rotates else ""
+    if len(end.groups) == 1:
+        what = f"all {n} tokens end together, as one group{turning}"
+    else:
+        named = [f"{list_words([words[i] for i in group])}" for group in end.groups[:MOST_CLUSTERS]]
+        more = "; ..." if len(end.groups) > MOST_CLUSTERS else ""
+        rotating = ", and groups of two or more rotate" if end.rotates else ""
+        what = f"{n} tokens end in {len(end.groups)} groups{rotating}: {'; '.join(named)}{more}"
     return (
-        f"Certified ({limit.grade}): {when}, {limit.count} limit{_s(limit.count)} of the rescaled"
-        f" tokens in {directions}: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.{turns}"
+        f"Certified {until} (grade {end.grade}, from lambda_1 t = {end.decided * rate.real:.3g}"
+        f" on): {what}. {_who_leads(end, words)} Rescaled tokens are known along"
+        f" {_directions(end)}, to {end.error:.1g} of the largest."
     )
+
+
+def _who_leads(end: FlowEnd, words: Sequence[str]) -> str:
+    if end.rotates:
+        assert end.period is not None
+        return (
+            f"The leading eigenvalues of V are a pair, {end.rate.real:.3g} ±"
+            f" {abs(end.rate.imag):.3g}i, so tokens take the lead in turn, once round in lambda_1 t"
+            f" = {end.period * end.rate.real:.3g}, and none is the final leader."
+        )
+    known = list(dict.fromkeys(one for one in end.leaders if one is not None))
+    if not known:
+        return "Which token leads is open."
+    named = list_words([words[i] for i in known])
+    text = f"{'The leader is' if len(known) == 1 else 'The leaders are'} {named}."
+    return text if None not in end.leaders else f"{text} Leaders of the other groups are open."
+
+
+def _directions(end: FlowEnd) -> str:
+    known = end.points.shape[1]
+    if known == end.growing:
+        return "the one growing direction" if known == 1 else f"all {known} growing directions"
+    return f"{known} of the {end.growing} growing directions"
 
 
 def second_moduli(data: xarray.Dataset) -> np.ndarray:

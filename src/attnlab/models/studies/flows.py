@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnlab.analysis.attention import effective_rank, received
+from attnlab.analysis.principal_axes import principal
 from attnlab.checks import positive
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
@@ -26,6 +27,7 @@ from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model, check_stream
 from attnlab.models.checkpoints.token_norms import entering
 from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.flow_end import FlowEnd, read_end, times_to_show
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
 from attnlab.models.studies.sentences import COSINE, measure_tokens
 from attnlab.models.studies.spectra_table import MeasuredHead, measure_heads
@@ -150,6 +152,11 @@ class Flow(Displayed):
         """The clusters at the end, the largest first."""
         return _final_clusters(self.run, self.data["label"].values[-1].astype(int))
 
+    @cached_property
+    def end(self) -> FlowEnd | None:
+        """What the limit certifies about groups, leaders and the horizon; None where nothing is."""
+        return None if self.limit is None else read_end(self.limit)
+
 
 @dataclass(frozen=True)
 class Cluster(Displayed):
@@ -166,6 +173,7 @@ class Cluster(Displayed):
     nearest: int
     cosine: float
     __repr__ = short_repr
+    instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
 
 
 def flow(
@@ -371,35 +379,6 @@ def _moduli(P: np.ndarray) -> np.ndarray:
     return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
 
 
-def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the
-    principal axes of all times.
-
-    It uses the smaller of the two products of the centred points with themselves, because an SVD
-    would compute all axes. The coordinate of largest modulus is positive. Axes without variance are
-    0.
-    """
-    from scipy.linalg import eigh
-
-    flat = x.reshape(-1, x.shape[-1])
-    centred = flat - flat.mean(axis=0)
-    is_tall = centred.shape[0] >= centred.shape[1]
-    gram = centred.T @ centred if is_tall else centred @ centred.T
-    total, size = float(np.trace(gram)), len(gram)
-    coordinates, shares = np.zeros((len(flat), count)), np.zeros(count)
-    found = min(count, size)
-    if total > 0:
-        values, vectors = eigh(gram, subset_by_index=[size - found, size - 1])
-        values, vectors = values[::-1], vectors[:, ::-1]
-        kept = np.flatnonzero(values > 1e-13 * total)
-        along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
-        along = along * np.where(
-            along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0
-        )
-        coordinates[:, kept], shares[kept] = along, values[kept] / total
-    return coordinates.reshape(*x.shape[:-1], count), shares
-
-
 def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
     first, last = (
         run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1)
@@ -538,11 +517,15 @@ def _ends(
     """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at
     the limit.
     """
+    is_single = run.dynamics.weights.heads == 1
     evidence = Evidence(
-        run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work)
+        run,
+        positive("budget", budget),
+        WORK / 3.0 if work is None else positive("work", work),
+        times=times_to_show(run.dynamics.weights) if is_limit and is_single else (),
     )
     found, why = None, "not asked for"
-    if is_limit and run.dynamics.weights.heads > 1:
+    if is_limit and not is_single:
         why = (
             "With several heads a limit is certified only if V_h = v_h I in every head, which"
             " trained heads do not satisfy. Choose one head."

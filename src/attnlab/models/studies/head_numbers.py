@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.spectra import ROUNDING
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 
 CANCELS = 1e-10
 """Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum
@@ -105,6 +105,10 @@ class HeadNumbers(Displayed):
     beta_size: float  # score_size |x|^2
     eigenvalues: np.ndarray  # those of T, by decreasing modulus
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.spectra(model, layer, head) returns the same numbers as a table. Give that.",
+    ) | {"movie": "Film a flow of the head: al.movie(al.models.flow(model, layer, head), path)."}
 
 
 def reduce_head(

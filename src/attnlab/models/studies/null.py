@@ -22,6 +22,7 @@ from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.models.studies.head_numbers import HeadNumbers, Reduced, head_numbers
 from attnlab.models.studies.judgement import is_real
 from attnlab.progress import Progress, as_progress
+from attnlab.types import Weights
 
 STATISTICS: Mapping[str, str] = {
     "lambda1": "value_size",
@@ -158,6 +159,26 @@ def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
         ),
         score_size=float(np.linalg.norm(both[:, :k]) * np.linalg.norm(both[:, k:])),
         token_square=float(d),
+    )
+
+
+def draw_like(weights: Weights, *, rng: np.random.Generator) -> Weights:
+    """Return a random head: Gaussian factors with the shapes and Frobenius norms of those of one
+    factored head.
+
+    It has the law of `draw_head`, but in R^d, where a flow needs it.
+    """
+    if weights.heads != 1 or not weights.is_factored:
+        raise ValueError("A random head is drawn like one head with factors B and C of V.")
+
+    def draw(given: np.ndarray) -> np.ndarray:
+        drawn = rng.normal(size=given.shape)
+        return drawn * (np.linalg.norm(given) / np.linalg.norm(drawn))
+
+    return Weights(
+        Q=draw(weights.Q[0]),
+        K=draw(weights.K[0]),
+        V=(draw(weights.V[0][0]), draw(weights.V[1][0])),
     )
 
 

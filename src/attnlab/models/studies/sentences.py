@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.models.checkpoints.forward import enter, seen_by
-from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.model import Model, is_many
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
 from attnlab.models.studies.idealised import start
@@ -47,7 +47,7 @@ COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3
 
 def sentence(
     model: Model,
-    text: str | None = None,
+    text: str | Sequence[Any] | None = None,
     *,
     ids: Any = None,
     special: bool = True,
@@ -81,8 +81,10 @@ def sentence(
     ----------
     model : Model
         The model.
-    text, ids : str, or array (n,), optional
-        A sentence, or the ids of tokens for a model without a tokenizer.
+    text, ids : str, or array (n,), or list of them, optional
+        A sentence, or the ids of tokens for a model without a tokenizer. A list of sentences or of
+        arrays gives each variable one more axis in front, `text`. Tokens beyond the end of a
+        sentence are NaN, and their words are empty.
     special : bool, optional
         Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special`
         keeps it.
@@ -114,7 +116,12 @@ def sentence(
 
     from attnlab.engine.threads import one_blas_thread
 
-    tokens = read_tokens(model, text, ids, special)
+    if is_many(text) or is_many(ids):
+        named = {"special": special, "only": only, "cosine": cosine}
+        named |= {"tied_layer": tied_layer, "rng": rng}
+        with track(progress, "sentences") as progress:
+            return _sentences(model, text, ids, progress, named)
+    tokens = read_tokens(model, cast("str | None", text), ids, special)
     names = _choose_variants(only)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
@@ -154,6 +161,75 @@ def sentence(
     return data
 
 
+def _sentences(
+    model: Model, texts: Any, ids: Any, progress: Progress, options: dict[str, Any]
+) -> xarray.Dataset:
+    """Return the sentences of a list in one Dataset, with the axis `text` in front."""
+    if texts is not None and ids is not None:
+        raise ValueError("Give texts or ids, one of the two.")
+    given, found = list(ids if texts is None else texts), []
+    for number, one in enumerate(given):
+        part = progress.piece(number, len(given), f"sentence {number + 1} of {len(given)}")
+        named = {"text": one} if isinstance(one, str) else {"ids": one}
+        found.append(sentence(model, **named, progress=part, **options))
+    return join_sentences(found)
+
+
+def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
+    """Return one Dataset of several sentences through the same variants: values are NaN, and words
+    empty, beyond the end of each.
+    """
+    import xarray
+
+    lengths = [data.sizes["token"] for data in found]
+    n, first = max(lengths), found[0]
+
+    def joined(name: str, fill: Any) -> Any:
+        variable = first[name]
+        sizes = [n if axis == "token" else first.sizes[axis] for axis in variable.dims]
+        values = np.full((len(found), *sizes), fill, dtype=np.array(fill).dtype)
+        for row, data in zip(values, found, strict=True):
+            place = tuple(
+                slice(data.sizes["token"] if axis == "token" else None) for axis in variable.dims
+            )
+            row[place] = data[name].values
+        return ("text", *variable.dims), values, variable.attrs
+
+    words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
+    attributes = {
+        name: value for name, value in first.attrs.items() if name not in ("text", "unknown")
+    }
+    return xarray.Dataset(
+        {str(name): joined(str(name), np.nan) for name in first.data_vars},
+        coords={
+            "variant": first["variant"].values,
+            "step": first["step"],
+            "content": ("text", [str(data.attrs["text"]) for data in found]),
+            "length": ("text", lengths),
+            "unknown": ("text", [int(data.attrs["unknown"]) for data in found]),
+            "word": (("text", "token"), np.array(words)),
+            "is_special": joined("is_special", np.int8(0)),
+            "id": joined("id", np.int64(-1)),
+        },
+        attrs=attributes | {"kind": "sentences"},
+    )
+
+
+def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
+    """Return one of several sentences, as `sentence` returns it for one text."""
+    count = data.sizes["text"]
+    if not 0 <= number < count:
+        raise ValueError(
+            f"member must be the number of one of the texts, 0 to {count - 1}, got {number}."
+        )
+    one = data.isel(text=number)
+    length = int(one["length"])
+    named = one.isel(token=slice(length)).assign_attrs(
+        kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
+    )
+    return named.drop_vars(["content", "length", "unknown"])
+
+
 MEANINGS = {
     "x": "tokens",
     "cosine": "mean cosine of pairs of tokens",
@@ -176,6 +252,8 @@ MEANINGS = {
     "change": "how far the layer moved the tokens, over their size",
     "turning": "how far it turned their directions",
     "spread": "distance of directions from the middle of their last group, root mean square",
+    "plane": "directions on the three principal axes of all steps together",
+    "explained": "share of their variance that each axis shows",
     "step": "layers done",
     "point": "number of the point in which each token ends",
     "passed": "layers until the mean cosine stays above the level",

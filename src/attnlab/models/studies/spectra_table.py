@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from attnlab.displayed import Displayed, short_repr
+from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.checkpoints.record import Config
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.token_norms import (
@@ -86,6 +86,10 @@ class MeasuredHead(Displayed):
     numbers: HeadNumbers
     norms: str = ASSUMED  # the source of numbers.token_norm
     __repr__ = short_repr
+    instead = dict.fromkeys(
+        VERBS,
+        "al.models.spectra(model, layer, head) returns the same numbers as a table. Give that.",
+    ) | {"movie": "Film a flow of the head: al.movie(al.models.flow(model, layer, head), path)."}
 
 
 def spectra(
@@ -117,6 +121,7 @@ def spectra(
       the matrices are judged, not other heads, norms, biases, the feed-forward part or the mask.
     - the numbers of `HeadNumbers`, which explains them. NAME_quantile is the share of Gaussian
       heads with a smaller NAME (in modulus).
+    - name: the name of the head, if `heads` was given names.
     - norms: the source of token_norm and effective_beta: "from the gains" and biases of a norm,
       "measured" on texts, or "taken as sqrt(d)" for matrices without a model.
 
@@ -146,7 +151,8 @@ def spectra(
     Returns
     -------
     pandas.DataFrame
-        The table.
+        The table. In files (`to_csv`, `to_parquet`) and in `describe` a complex column is two,
+        lambda1_real and lambda1_imaginary; `attnlab spectra --csv` writes the same columns.
 
     Examples
     --------
@@ -156,11 +162,12 @@ def spectra(
     (True, np.True_)
     """
     try:
-        import pandas
+        from attnlab.models.studies.tables import Table
     except ImportError:
         raise ValueError(INSTALL) from None
 
     config, rows = model.config, []
+    names = getattr(model, "head_names", ())
     nulls: dict[tuple[int, int, int], Null] = {}
     source = ""
     with track(progress, "heads") as progress:
@@ -172,9 +179,10 @@ def spectra(
             if shape not in nulls:
                 progress(progress.fraction, "random heads, for comparison")
                 nulls[shape] = null_of(*shape, draws=null, rng=rng)
-            rows.append(_row(measured, nulls[shape], config.layers if config.is_tied else 1))
+            row = _row(measured, nulls[shape], config.layers if config.is_tied else 1)
+            rows.append(row | ({"name": names[measured.head]} if names else {}))
             source = source or measured.weights.source
-    frame = pandas.DataFrame(rows)
+    frame = Table(rows)
     frame.attrs = {
         "model": model.name,
         "family": config.family,
@@ -241,7 +249,10 @@ def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[n
         return np.full(model.config.layers, float(model.config.d)), ASSUMED
     if len(texts):
         return measure_squares(model, texts, fold_norm), MEASURED
-    return expected_squares(model.parts, fold_norm), FROM_GAINS
+    squares = expected_squares(model.parts, fold_norm)
+    if model.parts.embedding is None and np.isnan(squares).all():  # no norm says anything
+        return np.full(model.config.layers, float(model.config.d)), ASSUMED
+    return squares, FROM_GAINS
 
 
 def _one_head(weights: Weights, h: int) -> Weights:

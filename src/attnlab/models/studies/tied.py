@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.analysis.clusters import cluster_labels
+from attnlab.analysis.principal_axes import principal
 from attnlab.analysis.rates import fit_exponential
 from attnlab.models.checkpoints.forward import enter, seen_by
 from attnlab.models.checkpoints.model import Model
@@ -74,6 +75,8 @@ def iterate(
     tokens that share one point in the end. By level (0.9, 0.99): passed and passed_by_all, the
     layer after which the mean cosine, and that of every pair, stays above it. x (moment, token,
     coordinate) is the stream at the steps `at`: the start, the depth of the model, and the end.
+    plane (step, token, axis) has the directions on the three principal axes of all steps together,
+    and explained (axis) how much of their variance each axis shows.
 
     Attributes of the Dataset: `outcome` is settled, cycle (with `period`), settling, drifting,
     moving or overflow; `rate`, `rate_low` and `rate_high` are the factor by which the spread
@@ -217,6 +220,7 @@ def _dataset(path: _Path, tokens: Tokens, cosine: float) -> xarray.Dataset:
     size = math.sqrt(float((last**2).sum(axis=1).mean()))
     point = cluster_labels(last, SAME * size)
     moments = sorted({0, min(path.depth, len(unit) - 1), len(unit) - 1})
+    plane, explained = principal(unit)
     passed = {
         name: [_stays_above(numbers[of], level) for level in LEVELS]
         for name, of in (("passed", "cosine"), ("passed_by_all", "cosine_least"))
@@ -226,6 +230,8 @@ def _dataset(path: _Path, tokens: Tokens, cosine: float) -> xarray.Dataset:
         | {
             "point": ("token", point),
             "x": (("moment", "token", "coordinate"), unit[moments] * norms[moments][..., None]),
+            "plane": (("step", "token", "axis"), plane),
+            "explained": ("axis", explained),
         }
         | {name: ("level", np.array(values, dtype=float)) for name, values in passed.items()},
         coords={

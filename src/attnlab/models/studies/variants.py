@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.forward import FEEDFORWARD, NORMS, WINDOWS, Step, layer_step, steps
+from attnlab.models.checkpoints.forward import (
+    FEEDFORWARD,
+    NORMS,
+    WINDOWS,
+    Step,
+    in_precision,
+    layer_step,
+    steps,
+)
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.record import Layer, Norm, Parts
 from attnlab.models.studies.idealised import idealised_steps
@@ -90,23 +98,17 @@ def repeat_layer(
         yield Step(x, attention)
 
 
-def in_precision(layer: Layer, dtype: Any) -> Layer:
-    """Return the layer with its matrices and biases in that precision."""
-    changes: dict[str, Any] = {}
-    for block in layer.blocks:
-        found = vars(block.mixer).items()
-        changes |= {
-            name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)
-        }
-    return layer.change(**changes)
-
-
 def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
     """Return the matrices of the layer by name, attention first, without those that it does not
     have.
     """
-    given = vars(layer.attention) | vars(layer.feedforward)
-    return {name: given[name] for name in MATRICES if given[name] is not None}
+    given = _fields_of(layer)
+    return {name: given[name] for name in MATRICES if given.get(name) is not None}
+
+
+def _fields_of(layer: Layer) -> dict[str, Any]:
+    """Return the fields of attention and of the feed-forward part, if any."""
+    return {name: value for block in layer.blocks for name, value in vars(block.mixer).items()}
 
 
 @variants.register("twin")
@@ -155,8 +157,7 @@ def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
 
 
 def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
-    fields = vars(layer.attention) | vars(layer.feedforward)
-    changes: dict[str, Any] = {name: None for name in fields if name.endswith("_bias")}
+    changes: dict[str, Any] = {name: None for name in _fields_of(layer) if name.endswith("_bias")}
     for name, matrix in matrices_of(layer).items():
         size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
         changes[name] = generator.normal(scale=size, size=matrix.shape)

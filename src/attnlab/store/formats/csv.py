@@ -21,8 +21,8 @@ MOST_CELLS = 10_000_000
 ROWS_AT_ONCE = 10_000
 
 
-def write(thing: Any, kind: Kind, path: Path) -> None:
-    """Write the table of a result."""
+def table_of(thing: Any, kind: Kind, path: Path) -> dict[str, np.ndarray]:
+    """Return the columns of a result, all of one length. Raise ValueError if it has no table."""
     if kind.tabulate is None:
         raise ValueError(f"{path}: there is no table of {kind.title}. Save it as a .nc file.")
     columns = {name: np.asarray(values) for name, values in kind.tabulate(thing).items()}
@@ -30,6 +30,12 @@ def write(thing: Any, kind: Kind, path: Path) -> None:
         raise ValueError(
             f"{path}: this result is empty, and a table needs columns. Save it as a .nc file."
         )
+    return columns
+
+
+def write(thing: Any, kind: Kind, path: Path) -> None:
+    """Write the table of a result."""
+    columns = table_of(thing, kind, path)
     rows = len(next(iter(columns.values())))
     if rows * len(columns) > MOST_CELLS:
         raise ValueError(

@@ -24,6 +24,7 @@ TYPES = (
     "int16",
     "int32",
     "int64",
+    "Int64",
     "float32",
     "float64",
     "complex128",
@@ -51,13 +52,21 @@ def pack(frame: pandas.DataFrame) -> Packed:
     }
     tree, arrays = encode({"attributes": dict(frame.attrs), "index": list(frame.index)}, "table")
     is_counted = list(frame.index) == list(range(len(frame)))
-    content = {"tree": tree, "columns": columns, "types": types, "is_counted": is_counted}
+    content = {
+        "tree": tree,
+        "columns": columns,
+        "types": types,
+        "is_counted": is_counted,
+        "is_splitting": hasattr(frame, "split_complex"),
+    }
     return Packed(variables | arrays, {"content": json.dumps(content)})
 
 
 def unpack(arrays: Arrays, words: Words) -> pandas.DataFrame:
     """The table of arrays and words."""
     import pandas
+
+    from attnlab.models.studies.tables import Table
 
     content = json.loads(words["content"])
     tree, columns = decode(content["tree"], arrays), {}
@@ -71,7 +80,8 @@ def unpack(arrays: Arrays, words: Words) -> pandas.DataFrame:
         if content["is_counted"]
         else pandas.Index(tree["index"])
     )
-    frame = pandas.DataFrame(columns, columns=content["columns"])
+    kind_of = Table if content.get("is_splitting") else pandas.DataFrame
+    frame = kind_of(columns, columns=content["columns"])
     if len(frame) != len(index):
         raise ValueError(
             f"A table of {len(frame)} rows must have an index of that length, got {len(index)}."
@@ -113,7 +123,9 @@ def tabulate(frame: pandas.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _values(column: Any) -> np.ndarray:
-    """A column as an array; texts as objects."""
+    """A column as an array; texts as objects, missing whole numbers as NaN."""
+    if str(getattr(column, "dtype", "")) == "Int64":
+        return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
     values = np.asarray(column)
     return values.astype(object) if values.dtype.kind in "UOT" else values
 

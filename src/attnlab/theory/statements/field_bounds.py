@@ -72,7 +72,8 @@ def measure(evidence: Evidence) -> Measured:
     if len(run.times) < 2:
         return one_time(1.0, RESOLUTION)
     speed, slope = norms(run.dynamics)
-    found = [_used(evidence, number, speed, slope) for number in range(len(run.times) - 1)]
+    scaled = run.scaled_x()
+    found = [_used(evidence, scaled, number, speed, slope) for number in range(len(run.times) - 1)]
     values, errors = np.array(found).transpose(2, 1, 0)  # (2, T - 1) each: steps, then distances
     if np.mean(errors[0] <= RESOLUTION) < 0.5:  # the steps themselves are not resolved
         is_seen = np.zeros(values.shape, dtype=bool)
@@ -113,7 +114,11 @@ def measure(evidence: Evidence) -> Measured:
 
 
 def _used(
-    evidence: Evidence, number: int, speed: float, slope: float
+    evidence: Evidence,
+    scaled: tuple[np.ndarray, np.ndarray],
+    number: int,
+    speed: float,
+    slope: float,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """((value, error) of the steps, the same of log |x_i - x_j|), as parts of their bounds, after
     saved time `number`.
@@ -122,8 +127,7 @@ def _used(
     and a = |V| h,
     |x_i(t + h) - x_i(t)| <= R (e^a - 1)  and  |change of log |x_i - x_j|| <= 2 beta |M| |V| R^2 h (e^{2a} - 1) / 2a.
     """
-    run = evidence.run
-    states, log_scale = run.scaled_x()
+    run, (states, log_scale) = evidence.run, scaled
     before, after = (
         states[number],
         states[number + 1] * np.exp(log_scale[number + 1] - log_scale[number]),

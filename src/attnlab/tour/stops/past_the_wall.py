@@ -79,6 +79,7 @@ def tell(context: Context) -> Chapter:
         run.status.name,
         time.perf_counter() - begun,
         limit.count is None or limit.count <= 3,
+        grade=str(limit.grade),
     )
     words = [
         Text(

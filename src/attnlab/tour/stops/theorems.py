@@ -32,10 +32,11 @@ OPENING = (
     "Each picture below is computed on your machine. A second, finer run measures the error of each"
     " run. A theorem says what must happen; attnlab checks it and gives a verdict. SUPPORTED: the"
     " numbers do what the theorem says. CONTRADICTED: they do not, so the data or the program are"
-    " wrong. UNDECIDED: this run is too short or too coarse to decide. A limit is called certified"
-    " if it is proved, not read off a picture: after the stated time nothing can change, given the"
-    " computed state and its estimated error. The limit of twenty tokens in the plane is proved:"
-    " its error is enclosed, with every rounding since the first tokens."
+    " wrong. UNDECIDED: this run is too short or too coarse to decide. A limit is computed, not read"
+    " off a picture. It is certified if no leader can change after the stated time, given the"
+    " computed state at that time and its estimated error. It is proved if the error of that state"
+    " is no estimate: it encloses every rounding since the first tokens. The limit of twenty tokens"
+    " in the plane is proved, and the others are certified."
 )
 
 
@@ -123,6 +124,7 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
         run.status.name,
         time.perf_counter() - begun,
         run.status is Status.OK and (said is None or said.outcome is not Outcome.CONTRADICTED),
+        grade=str(limit.grade) if limit is not None else "",
     )
     parts = [
         Card(shown.title, row, facts(row, said, limit)),

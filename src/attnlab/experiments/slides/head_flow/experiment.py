@@ -15,6 +15,7 @@ from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.plain_flow import exponential_by_scipy, factors_of
+from attnlab.analysis.principal_axes import principal
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
@@ -26,7 +27,7 @@ from attnlab.experiments.paper.albert_spectra.experiment import Planted
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
 from attnlab.models import load
-from attnlab.models.studies.flows import principal, starts
+from attnlab.models.studies.flows import starts
 from attnlab.models.studies.spectra_table import leading_good_triple
 from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights

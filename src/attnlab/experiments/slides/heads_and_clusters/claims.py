@@ -11,7 +11,7 @@ import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
-from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.claims import (
     in_words,
     of_mean,
@@ -26,6 +26,7 @@ from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
 from .experiment import COMPARED, EULER_STEP, MANY, SYNTHETIC
+from .flows import CLOCK, END
 
 GOING = 4.0
 """A tau at which merging is under way."""
@@ -38,9 +39,30 @@ READING = "more than half is only a reading of the words: one cluster is the rul
 
 
 def paired(rows: Any, column: str) -> np.ndarray:
-    """What a column is with MANY heads less what it is with one, for each start."""
-    one, many = (select(rows, heads=count)[column].values.astype(float) for count in (1, MANY))
-    return np.asarray(many - one)
+    """What a column is with MANY heads less what it is with one, for each start that has both."""
+    one, many = (
+        {
+            (n, seed): value
+            for n, seed, value in zip(
+                *(some[name].values.tolist() for name in ("n", "seed", column)), strict=True
+            )
+        }
+        for some in (select(rows, heads=count) for count in (1, MANY))
+    )
+    return np.array([many[start] - one[start] for start in sorted(one.keys() & many.keys())], float)
+
+
+def of_runs(rows: Any) -> Any:
+    """The rows whose end is that of a run: the others are certified."""
+    return rows.isel(row=np.isin(rows["grade"].values, ("run", "undecided")))
+
+
+def _more_words(families: list[Any], largest: int) -> str:
+    """What runs say of more tokens than are certified."""
+    if not any(rows.sizes["row"] for rows in families):
+        return ""
+    found = [in_words(bootstrap_interval(paired(rows, "count")), ".3g") for rows in families]
+    return f" More than {largest} tokens, by runs to τ = {END:g}: {', and '.join(found)}."
 
 
 def count_ones(rows: Any, **where: Any) -> tuple[int, int]:
@@ -65,10 +87,7 @@ def claims(data: Data) -> list[Claim]:
 def _exact(data: Data) -> list[Claim]:
     one, equal = (data["checks"][name].values for name in ("one", "equal"))
     known = select(data["cases"], values="identity", family=SYNTHETIC, heads=1)
-    decided = known.isel(row=known["certified"].values > 0)
-    is_other = (decided["count"].values != decided["certified"].values) | (
-        decided["inner"].values > 0
-    )
+    inside = decided(known)["inner"].values > 0
     return [
         Claim(
             text=(
@@ -84,16 +103,13 @@ def _exact(data: Data) -> list[Claim]:
         ),
         Claim(
             text=(
-                f"One head: at τ = {flows.END:g} there are as many clusters as certified limits,"
-                f" and all are corners of their hull. Starts where not, of {len(is_other)} decided."
+                "One head: every certified limit is a corner of the hull of all. Starts where not:"
+                f" {certified_in_words(known)}."
             ),
-            measured=float(np.sum(is_other)) if len(is_other) else np.nan,
+            measured=float(np.sum(inside)),
             low=0,
             high=0,
-            because=(
-                "the certificate of t = ∞, an event-driven computation that shares no step with"
-                " these runs"
-            ),
+            because="a limit wins in its own head, so it is the farthest point in some direction",
         ),
     ]
 
@@ -101,37 +117,45 @@ def _exact(data: Data) -> list[Claim]:
 def _of_heads(cases: Any) -> list[Claim]:
     cube = select(cases, values="identity", start="cube")
     free, alike = (select(cube, family=family) for family in SYNTHETIC)
-    fewer = [bootstrap_interval(paired(rows, "count")) for rows in (free, alike)]
+    fewer = [bootstrap_interval(paired(decided(rows), "count")) for rows in (free, alike)]
     later, free_later = (bootstrap_interval(paired(rows, "merging")) for rows in (alike, free))
     single, slow = (select(rows, heads=MANY) for rows in (free, alike))
-    sizes = np.unique(single["n"].values)
-    ones, total = count_ones(single)
-    by_size = ", ".join("{} of {} for n = {}".format(*count_ones(single, n=n), n) for n in sizes)
-    ends = [
-        in_words(bootstrap_interval(select(slow, n=n)["count"].values), ".3g")
-        for n in (sizes[0], sizes[-1])
-    ]
+    ones, total = count_ones(decided(single))
+    largest = int(decided(single)["n"].values.max())
+    more = [rows.isel(row=rows["n"].values > largest) for rows in (free, alike)]
+    by_size = ", ".join(
+        "{} of {} for n = {}".format(*count_ones(decided(single), n=n), n)
+        for n in np.unique(decided(single)["n"].values)
+    )
+    ends = "; ".join(
+        f"n = {n}: {in_words(bootstrap_interval(select(slow, n=n)['count'].values), '.3g')}"
+        for n in np.unique(slow["n"].values)
+    )
     last = select(cases, heads=MANY, values="identity")["merging"].values
     good = select(cases, values="own", family="alike", heads=1)
     lead = good["count"].values[good["gap"].values > 0.4]
     return [
         Claim(
             text=(
-                f"More heads, fewer clusters, V_h = I: mean number with {MANY} heads less that with"
-                " one, upper end of the 95 % interval, of independent Q, K and of K = Q the"
-                " larger."
+                f"More heads, fewer clusters, V_h = I: mean number of certified limits with {MANY}"
+                f" heads less that with one, n up to {largest}, upper end of the 95 % interval, of"
+                " independent Q, K and of K = Q the larger."
             ),
             measured=max(high for _, high in fewer),
             published="no comparison",
             low=-np.inf,
             high=0,
             because=ONE_HEAD_LESS,
-            differs=f"The intervals: {', and '.join(in_words(one, '.3g') for one in fewer)}.",
+            differs=(
+                f"The intervals: {', and '.join(in_words(one, '.3g') for one in fewer)}."
+                f" {certified_in_words(select(cube, heads=(1, MANY), family=SYNTHETIC))}."
+                + _more_words(more, largest)
+            ),
         ),
         Claim(
             text=(
                 f"{MANY} Gaussian heads whose scores have no sign leave ONE cluster: lower end of"
-                f" the 95 % interval for the share of {total} draws, n up to {sizes[-1]}."
+                f" the 95 % interval for the share of {total} certified draws, n up to {largest}."
             ),
             **of_rule(ones, total, "share of draws with one cluster", "draws"),
             published=(
@@ -139,7 +163,12 @@ def _of_heads(cases: Any) -> list[Claim]:
                 " apparently stable ones"
             ),
             because=f"by the same condition no token stands; {READING}",
-            differs=f"One cluster in {by_size}: for few tokens as in the slides, for many not.",
+            differs=(
+                f"One limit in {by_size}; {certified_in_words(single, 'draws')}. Runs to τ ="
+                f" {END:g} leave one cluster in"
+                f" {'{} of {}'.format(*count_ones(of_runs(single)))}: for few tokens as in the"
+                " slides, for many not."
+            ),
         ),
         Claim(
             text=(
@@ -160,9 +189,8 @@ def _of_heads(cases: Any) -> list[Claim]:
                 " one head the rate is 1"
             ),
             differs=(
-                f"At the end there are {ends[0]} clusters for n = {sizes[0]}, {ends[1]} for n ="
-                f" {sizes[-1]} (means, 95 %): here several do stay. Independent Q, K:"
-                f" {in_words(free_later, '.3g')} later."
+                f"Clusters at the end (means, 95 %; {certified_in_words(slow, 'draws')}): {ends}."
+                f" Here several do stay. Independent Q, K: {in_words(free_later, '.3g')} later."
             ),
         ),
         Claim(
@@ -208,7 +236,7 @@ def _of_slides(cases: Any) -> list[Claim]:
     who, n = f"{MANY} heads of {cases.attrs['model']}, V_h = I", every["n"].values
     small = every.isel(row=n <= few)
     pieces = select(every.isel(row=n < many), start="paragraph")
-    held = select(cases, heads=MANY, values="identity")
+    last = select(cases, heads=MANY, values="identity")
     merged = {
         words: bootstrap_interval(rows["merging"].values)
         for words, rows in (
@@ -218,7 +246,7 @@ def _of_slides(cases: Any) -> list[Claim]:
         )
     }
     latest = merged["more"]
-    way = select(every, n=more)["counts"].values[:, int(np.searchsorted(flows.CLOCK, GOING))]
+    way = select(every, n=more)["counts"].values[:, int(np.searchsorted(CLOCK, GOING))]
     left = {
         start: [
             share_in_words(*count_ones(every, start=start, n=size), ".0%") for size in (more, many)
@@ -246,10 +274,12 @@ def _of_slides(cases: Any) -> list[Claim]:
                 f"Few tokens, one cluster ({who}, n up to {few}, cube and paragraphs): share of"
                 " starts, lower end of the 95 % interval."
             ),
-            **of_rule(*count_ones(small), "share of starts with one cluster"),
+            **of_rule(*count_ones(decided(small)), "share of starts with one cluster"),
             because=READING,
             published="small n: one cluster",
-            differs="CONFIRMED: {} of {}.".format(*count_ones(small)),
+            differs="CONFIRMED: {} of {}; {}.".format(
+                *count_ones(small), certified_in_words(small)
+            ),
         ),
         Claim(
             text=(
@@ -281,7 +311,7 @@ def _of_slides(cases: Any) -> list[Claim]:
                 " only apparently: the share of its attention that a corner of their hull keeps in"
                 " its cluster, in any head: smallest of all runs with several."
             ),
-            measured=float(held["kept"].values[held["count"].values > 1].min(initial=1)),
+            measured=float(last["kept"].values[last["count"].values > 1].min(initial=1)),
             published="still larger n: apparently stable clusters",
             low=0.99,
             high=1,
@@ -290,7 +320,8 @@ def _of_slides(cases: Any) -> list[Claim]:
                 " clusters are as wide as 1 %"
             ),
             differs=(
-                f"CONFIRMED where several remain. With {who}: from the cube one is left in"
+                f"CONFIRMED where several remain, at t = ∞ where the limit is certified, else at τ"
+                f" = {END:g}: {certified_in_words(last)}. With {who}: from the cube one is left in"
                 f" {left['cube'][0]} for n = {more} and in {left['cube'][1]} for n = {many}; from"
                 f" paragraphs in {' and '.join(left['paragraph'])}."
             ),
@@ -305,7 +336,7 @@ def _of_slides(cases: Any) -> list[Claim]:
             published="larger n: several clusters; still larger n: stable ones",
             differs=(
                 "Several are not seen with text: one cluster in"
-                f" {share_in_words(*count_ones(pieces), '.0%')}."
+                f" {share_in_words(*count_ones(pieces), '.0%')}; {certified_in_words(pieces, 'pieces')}."
             ),
         ),
         Claim(
@@ -330,41 +361,46 @@ def _of_slides(cases: Any) -> list[Claim]:
 
 
 def _of_steps(cases: Any) -> list[Claim]:
-    """How many runs have another number of clusters by half the steps."""
+    """Whether runs end at the certified limits; how many runs with own values depend on the step."""
 
     def other(**where: Any) -> tuple[int, int]:
-        halved = select(cases, **where)["halved"].values
+        halved = select(cases, values="own", **where)["halved"].values
         return int(np.sum(halved[np.isfinite(halved)] != 0)), int(np.isfinite(halved).sum())
 
-    count, total = other(values="identity")
-    apart = np.nanmedian(select(cases, values="identity")["apart"].values) if total else 0.0
+    identity = select(cases, values="identity")
+    off = decided(identity)["off"].values
+    far = int(np.sum(~(off <= OBSERVED_SCALE)))
     trained = [
         f"{some} of {many} with {heads}"
         for heads in HEADS
-        for some, many in [other(values="own", family="trained", heads=heads)]
+        for some, many in [other(family="trained", heads=heads)]
         if many
     ]
-    own = "{} of {}".format(*other(values="own", family=SYNTHETIC))
+    own = "{} of {}".format(*other(family=SYNTHETIC))
     if trained:
         own += f"; {as_shown('trained', cases.attrs['model'])} heads: {', '.join(trained)} heads"
     return [
         Claim(
             text=(
-                "V_h = I: half the steps rarely change the number of clusters at the end. Share of"
-                f" {total} runs, upper end of its 95 % interval."
+                "V_h = I, 1 to 16 heads: the runs come to the certified limits. Share of"
+                f" {len(off)} runs in which a token is farther than 1 % of the first diameter from"
+                " its limit at the end, upper end of its 95 % interval."
             ),
-            **of_share(count, total, "high", "runs"),
-            quantity="share of runs with another number",
+            **of_share(far, len(off), "high", "runs"),
+            quantity="share of runs that end elsewhere",
             expected="less than 1/20",
             low=0,
             high=0.05,
             because=(
-                "intervals here are of 95 %: fewer than one wrong run in twenty is less than they"
-                " leave open"
+                "clusters are taken at 1 %; intervals here are of 95 %: fewer than one wrong run in"
+                " twenty is less than they leave open; the runs have fixed steps, and know of no"
+                " limit"
             ),
             differs=(
-                f"{count} of {total}; tokens are {apart:.1g} of the first diameter apart in the"
-                f" median run. With own values, which need not come to rest, Gaussian heads: {own}."
+                f"{far} of {len(off)}; {np.median(off):.1g} in the median run."
+                f" {certified_in_words(identity)}. With own values clusters need not come to rest,"
+                " and no limit is certified. There half the steps change the number of clusters,"
+                f" Gaussian heads: {own}."
             ),
         ),
     ]
@@ -543,7 +579,7 @@ spoils = {
     ),
     "trained clusters do not grow in number": changed("cases", _few_trained),
     "corners that are not held": scaled("cases", "kept", 0.5),
-    "numbers that depend on the step": shifted("cases", "halved", 1),
+    "runs that end elsewhere": shifted("cases", "off", 1),
     "Euler steps grow like the flow": constant("euler", "growth", np.exp(EULER_STEP * MANY)),
     "equal heads that drift, other runs, no end of double precision": together(
         scaled("checks", "equal", 1.001),

@@ -15,7 +15,11 @@ from attnlab.analysis.distances import diameter
 from attnlab.analysis.plain_flow import euler_steps, rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.certified import (
+    certified_limit,
+    distance_to_limits,
+    facts_of,
+)
 from attnlab.experiments.common.halved import Halved
 from attnlab.experiments.common.heads import (
     HEADS,
@@ -27,9 +31,10 @@ from attnlab.experiments.common.heads import (
 )
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
-from attnlab.limits import limit
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
+
+from . import flows
 
 MANY, D = max(HEADS), 3
 
@@ -66,22 +71,19 @@ ones for text, whose scores are soft at first.
 """
 
 AT_MOST = 100
-"""More tokens only with V_h = I and without certified limits; trained ones with one head and with
-all, of the cube with all.
-"""
+"""More tokens only with V_h = I; trained ones with one head and with all, of the cube with all."""
 
-WORK = 625_000.0
-"""Units for one certified limit. The most that one took, of embedded tokens, is 28,000."""
+CERTIFIED = {1: 300, 2: 100, 4: 30, 8: 30, 16: 30}
+"""For so many heads, limits are certified up to so many tokens. The work grows like H² n³, since
+each row of each head changes its leader several times: a hundred tokens under sixteen heads take
+minutes each. Trained heads act in a span of n dimensions: there more than 30 tokens only with one.
+"""
 
 OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
 """With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer
 starts of each kind.
 """
 
-HALVED, MOST_HALVED = {"full": 5, "small": 3}, {"full": 30, "small": 10}
-"""V_h = I: so many draws of each case up to so many tokens are followed by half the steps too; own
-values: all.
-"""
 MIXTURES = 2000
 
 PANELS: dict[str, dict[int, tuple[float, ...]]] = {
@@ -173,41 +175,71 @@ def assemble(results: Results) -> dict[str, Any]:
 
 
 def measure_run(context: Context, **case: Any) -> dict[str, Any]:
-    """{"row": its numbers, "places": where clusters of a paragraph are}; by half the steps where
-    they were taken too.
+    """{"row": its numbers, "places": where clusters of a paragraph are}.
 
-    halved: the number of clusters by half the steps less that by whole ones; apart: how far tokens
-    are apart then, at the end and over the first diameter; NaN where only whole ones were taken.
-    counts: the number of clusters over time.
+    grade: of the limit, "run" where none is certified; then count, kept and inner are those of the
+    end of the run. count: limits. off: how far the last tokens are from them, over the first
+    diameter. merging: the tau from which on the run has as many clusters as the limits seen at the
+    same scale. counts: the number of clusters over time. Own values, by half the steps: halved, the
+    number of clusters less that by whole ones; apart, how far tokens are apart then.
     """
-    family, values, start, n, count, seed = case.values()
-    (weights, x0), size = problem(context.shared, **case), context.size
+    is_own = case["values"] == "own"
+    weights, x0 = problem(context.shared, **case)
+    facts: dict[str, Any] = {"halved": np.nan, "apart": np.nan}
     runs = Halved.follow(
-        lambda step: flows.follow(weights, x0, values, step, until_single=True),
-        step_of(family, values, start, count),
-        when=values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]),
+        lambda step: flows.follow(weights, x0, case["values"], step, until_single=True),
+        step_of(case["family"], case["values"], case["start"], case["heads"]),
+        when=is_own,
     )
-    flow, (halved, apart) = runs.best, runs.compare(_apart, missing=(np.nan, np.nan))
-    counts = flows.counts_over_time(flow) if values == "identity" else flows.count_at_end(flow)
-    is_simple = family in SYNTHETIC and values == "identity"
-    kept, inner = (
-        flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
-    )
-    row = {
-        "count": len(flow.centres),
-        "movement": flows.movement(flow),
-        "is_complete": int(flow.is_complete),
-        "merging": flows.last_merging(counts) if values == "identity" else np.nan,
-        "reached": float(flow.tau[-1]),
-        "kept": kept,
-        "inner": inner,
-        "halved": halved,
-        "apart": apart,
-        "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
-        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
-        "counts": counts,
-    }
-    return {"row": row, "places": _places(flow) if start == "paragraph" else []}
+    flow = runs.best
+    if is_own:
+        counts = flows.count_at_end(flow)
+        facts["halved"], facts["apart"] = runs.compare(_apart)
+        facts |= {"grade": "run", "count": len(flow.centres), "kept": np.nan, "inner": 0}
+        facts |= {"off": np.nan, "merging": np.nan}
+        centres, tokens = flow.centres, flow.shapes[0]
+    else:
+        counts = flows.counts_over_time(flow)
+        ends, centres = _end_of(weights, x0, flow, counts, is_certifiable(**case))
+        facts, tokens = facts | ends, x0
+    facts["gap"] = _gap(weights) if case["family"] == "alike" and case["heads"] == 1 else np.nan
+    places = _places(centres, tokens) if case["start"] == "paragraph" else []
+    return {"row": {**facts, "counts": counts}, "places": places}
+
+
+def is_certifiable(family: str, n: int, heads: int, **_: Any) -> bool:
+    """Whether a limit is asked for: V_h = I and so few tokens and heads that it takes seconds."""
+    return n <= CERTIFIED[heads] and not (family == "trained" and n > 30 and heads > 1)
+
+
+def _end_of(
+    weights: Weights, x0: np.ndarray, flow: flows.Shapes, counts: np.ndarray, is_asked: bool
+) -> tuple[dict[str, Any], np.ndarray]:
+    """(where V_h = I ends, the limits (m, d) or the clusters of the run): by the certificate, and
+    without one by the run.
+    """
+    end, points = certified_limit(weights, x0) if is_asked else (None, None)
+    basis = in_span(weights, x0)[2]
+    if end is None or points is None:
+        kept, inner = flows.held(flow)
+        return {
+            "grade": "run" if end is None else str(end.grade),
+            "count": len(flow.centres),
+            "kept": kept,
+            "inner": inner,
+            "off": np.nan,
+            "merging": flows.last_merging(counts),
+        }, flow.centres @ basis.T
+    facts = facts_of(end, points, x0)
+    last = flow.shapes[-1] @ basis.T
+    return {
+        "grade": facts["grade"],
+        "count": facts["count"],
+        "kept": facts["kept"],
+        "inner": facts["count"] - facts["corners"],
+        "off": distance_to_limits(last, end, points, float(diameter(x0))),
+        "merging": flows.last_merging(counts, facts["seen"]),
+    }, points
 
 
 def _apart(whole: flows.Shapes, half: flows.Shapes) -> tuple[float, float]:
@@ -258,17 +290,10 @@ def _gap(weights: Weights) -> float:
     )
 
 
-def _certified(weights: Weights, x0: np.ndarray) -> int:
-    """The number of limits of one head, certified; 0 where WORK does not decide it."""
-    end = limit(weights, x0, work=WORK)
-    return end.count or 0
-
-
-def _places(flow: flows.Shapes) -> list[dict[str, Any]]:
+def _places(centres: np.ndarray, tokens: np.ndarray) -> list[dict[str, Any]]:
     """For each cluster: the cosine to the nearest first token, and what random mixtures of the
     tokens have there.
     """
-    tokens = flow.shapes[0]
     chance = flows.nearest_cosine(flows.random_mixtures(tokens, MIXTURES), tokens)
     return [
         {
@@ -276,7 +301,7 @@ def _places(flow: flows.Shapes) -> list[dict[str, Any]]:
             "half": float(np.median(chance)),
             "high": float(np.quantile(chance, 0.95)),
         }
-        for cosine in flows.nearest_cosine(flow.centres, tokens)
+        for cosine in flows.nearest_cosine(centres, tokens)
     ]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
+from attnlab.experiments.common.certified import decided
 from attnlab.experiments.common.heads import HEADS, as_shown
-from attnlab.experiments.common.merging import CLOCK, END
 from attnlab.experiments.common.panels import draw_means, mark_heads, set_ticks
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Data
 from attnlab.render.style import (
     INK,
@@ -25,6 +25,8 @@ from attnlab.render.style import (
     new_figure,
     title,
 )
+
+from .flows import CLOCK, END
 
 FAMILIES = {
     "synthetic": "Gaussian heads, d = 3",
@@ -83,7 +85,7 @@ def _panels(data: Data, row: int, family: str) -> list[tuple[str, dict[str, Any]
 
 
 def _at_the_end(data: Data) -> Any:
-    families = families_of(data)
+    families, identity = families_of(data), select(data["cases"], values="identity")
     figure = new_figure(3.6 * len(families) + 0.6, 6.6)
     grid = figure.subplots(2, len(families), sharex=True, sharey="row", squeeze=False)
     counts = data["cases"]["count"].values
@@ -123,16 +125,17 @@ def _at_the_end(data: Data) -> Any:
             axes.legend(
                 frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8
             )
-        grid[row, 0].set_ylabel("clusters at the end")
+        grid[row, 0].set_ylabel(("limits", "clusters at the end")[row])
     title(
         figure,
         "More heads, fewer clusters: where heads disagree no token stands still, and with V = I 16"
         " leave one or two",
-        f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 %"
-        " intervals over draws (their number in brackets), cut at 1. Clusters: tokens joined by"
-        " steps below 1 % of the first diameter. V = I: τ = Ht, clusters of z = exp(−τ) x. Own V:"
-        " τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these runs need not"
-        " come to rest.",
+        f"V = I: mean number of limits. {len(decided(identity)['grade'])} of"
+        f" {len(identity['grade'])} are certified; the others count by their clusters at τ = Ht ="
+        f" {END:g}. Clusters are tokens joined by steps below 1 % of the first diameter. Bars: 95 %"
+        " intervals over draws (their number in brackets), cut at 1. Own V: no certificate;"
+        f" clusters of x over its size at τ = ρt = {END:g}, ρ the spectral radius of ΣV; these runs"
+        " need not come to rest.",
     )
     return figure
 
@@ -243,8 +246,8 @@ def _places(data: Data) -> Any:
         + ": with one head a cluster sits near a first token; with sixteen it is a mixture like"
         " others",
         as_shown(
-            "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token"
-            " itself. ",
+            "Each mark is a limit of an embedded paragraph (own V, and more than 30 tokens under"
+            f" several heads: a cluster at τ = {END:g}); dashed: a first token itself. ",
             model,
         )
         + "Bars: the same cosine for random convex combinations of the tokens, from the median to"

@@ -1,7 +1,7 @@
 """The master equation: z(t) = U(t) z(0) with stochastic U, what each cluster is made of, and what a
 frozen generator misses.
 
-U(infinity) is certified for one head, from many starts; V_h = I and own V_h are compared with their
+U(infinity) is certified for V_h = I, from many starts; V_h = I and own V_h are compared with their
 frozen generators over draws.
 """
 
@@ -36,6 +36,7 @@ from attnlab.analysis.rates import start_of_error
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import is_good_triple
 from attnlab.engine import simulate
+from attnlab.experiments.common.certified import WORK
 from attnlab.experiments.common.heads import FAMILIES, HEADS, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
@@ -69,7 +70,7 @@ SIZES_OF_TOKENS = (0.0125, 0.025, 0.05)
 """The largest first token of the small starts with own values."""
 
 END = 25.0
-"""H t of the last moment: double precision ends at about 30."""
+"""H t of the last moment of a run: double precision ends at about 30."""
 EARLY = 1e-3
 MOMENTS = np.concatenate([[0.0], np.geomspace(EARLY, END, 45)])
 
@@ -117,7 +118,7 @@ def in_the_plane(context: Context, kind: str) -> Any:
     weights, x0 = _square(kind, n, 0)
     wide, start = carry_names(weights, x0)
     run = simulate(wide, start, t_end=PLAIN_TIME, times=[0.0, *SHOWN], rtol=1e-9)
-    end = limit(wide, start, work=1e6)
+    end = limit(wide, start, work=WORK)
     z, U, p = plain_propagator(weights, x0, PLAIN_TIME, np.full(n, 1 / n))
     pair, triple = ("token", "source"), ("time", "token", "source")
     return xarray.Dataset(
@@ -147,7 +148,7 @@ def certified_start(context: Context, kind: str, draw: int, **_: str) -> dict[st
         if kind in HALF_WIDTHS
         else _case("trained", 1, n, context.shared, draw)
     )
-    end = limit(*carry_names(weights, x0), work=1e6)
+    end = limit(*carry_names(weights, x0), work=WORK)
     if end.labels.min() < 0:
         return {
             "start": {
@@ -209,37 +210,28 @@ def _case(
 def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """The numbers of a row, and the error of the frozen generator relative to the largest first
     token.
+
+    The end is certified; the error and whether U is stochastic are those of a run.
     """
     (n, d), H = x0.shape, weights.heads
-    run = simulate(
-        *carry_names(weights, x0), t_end=END / H, times=MOMENTS / H, rtol=1e-8, throw=False
-    )
+    wide, start = carry_names(weights, x0)
+    run = simulate(wide, start, t_end=END / H, times=MOMENTS / H, rtol=1e-8, throw=False)
     z, U, size = (
         run.rescaled[..., :d],
         run.rescaled[..., d:],
         float(np.linalg.norm(x0, axis=1).max()),
     )
     A = generator(weights, x0)
-    ice = frozen_flow(A, x0, MOMENTS)
-    error = np.full(len(MOMENTS), np.nan)
-    error[: len(z)] = np.linalg.norm(z - ice[: len(z)], axis=-1).max(axis=1) / size
-    scale = CLOSE * float(diameter(x0))
-    labels, ice_labels = (
-        cluster_labels(one, scale) for one in (z[-1], frozen_flow(A, x0, [1e15])[0])
-    )
-    apart = max(float(np.ptp(U[-1][labels == k], axis=0).max()) for k in range(labels.max() + 1))
-    nearest = max(float(np.linalg.norm(x0 - one, axis=1).min()) for one in z[-1]) / size
+    error = _frozen_error(A, x0, z, size)
+    ice = cluster_labels(frozen_flow(A, x0, [1e15])[0], CLOSE * float(diameter(x0)))
     closed = float(np.linalg.norm(second_order(weights, x0), axis=1).max() / size) / H**2
     coefficient, slope = start_of_error(MOMENTS[1:], error[1:])
     return {
         "row_sums": float(np.abs(U.sum(axis=-1) - 1).max()),
         "least": float(U.min()),
-        "rows_apart": apart,
-        "clusters": int(labels.max()) + 1,
-        "frozen_clusters": int(ice_labels.max()) + 1,
+        **_mixtures(wide, start, x0, U[-1]),
+        "frozen_clusters": int(ice.max()) + 1,
         "irreducible": int((A + np.eye(n)).min() > 0),
-        "weight": float(U[-1].max(axis=1).min()),
-        "nearest": nearest,
         "coefficient": coefficient,
         "closed_coefficient": closed,
         "slope": slope,
@@ -247,12 +239,46 @@ def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndar
     }, error
 
 
+def _frozen_error(A: np.ndarray, x0: np.ndarray, z: np.ndarray, size: float) -> np.ndarray:
+    """The error of the frozen generator at MOMENTS; NaN where the run z (time, n, d) did not get."""
+    error = np.full(len(MOMENTS), np.nan)
+    ice = frozen_flow(A, x0, MOMENTS)[: len(z)]
+    error[: len(z)] = np.linalg.norm(z - ice, axis=-1).max(axis=1) / size
+    return error
+
+
+def _mixtures(wide: Weights, start: np.ndarray, x0: np.ndarray, last: np.ndarray) -> dict[str, Any]:
+    """What the certified clusters of tokens with names (n, d + n) are made of; `last` is U (n, n)
+    at the end of a run.
+
+    weight: the largest entry in a row of U(infinity), where it is smallest. nearest: of the limit
+    farthest from all first tokens. off: of U from mixtures. late: of `last` from U(infinity).
+    """
+    end = limit(wide, start, work=WORK)
+    if not end.certified:
+        unknown = dict.fromkeys(("weight", "nearest", "off", "late"), np.nan)
+        return {"grade": str(end.grade), "clusters": 0, **unknown}
+    d, size = x0.shape[1], float(np.linalg.norm(x0, axis=1).max())
+    z, U = end.limits[:, :d], end.limits[:, d:]
+    return {
+        "grade": str(end.grade),
+        "clusters": int(end.labels.max()) + 1,
+        "weight": float(U.max(axis=1).min()),
+        "nearest": max(float(np.linalg.norm(x0 - one, axis=1).min()) for one in z) / size,
+        "off": mixture_error(U, z, x0, end.labels),
+        "late": float(np.abs(last - U).max()),
+    }
+
+
 def small_start(context: Context, draw: int, factor: float) -> dict[str, float]:
     """The largest error of the frozen generator over all times, for a small start of one head, V =
     I, M = I, in space.
     """
-    x0 = factor * uniform_cube(N[context.size], D, rng=draw)
-    return {"worst": float(np.nanmax(_compared(Weights(V=np.eye(D)), x0)[1]))}
+    weights, x0 = Weights(V=np.eye(D)), factor * uniform_cube(N[context.size], D, rng=draw)
+    run = simulate(weights, x0, t_end=END, times=MOMENTS, rtol=1e-8, throw=False)
+    size = float(np.linalg.norm(x0, axis=1).max())
+    error = _frozen_error(generator(weights, x0), x0, run.rescaled, size)
+    return {"worst": float(np.nanmax(error))}
 
 
 def block(_: Context, draw: int, heads: int) -> dict[str, float]:

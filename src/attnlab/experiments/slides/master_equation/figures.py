@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import exact_interval
+from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.heads import as_shown
 from attnlab.experiments.common.panels import draw_means, mark_heads, span_of
 from attnlab.experiments.datasets import rows_where
@@ -208,7 +209,7 @@ def _draw_errors(axes: Any, rows: Any, errors: Any, family: str) -> None:
 
 
 def _heads(data: Data) -> Any:
-    rows = data["heads"]
+    rows = decided(data["heads"])
     model = rows.attrs["trained"]
     figure = new_figure(13.6, 4.3)
     panels = figure.subplots(1, 4)
@@ -239,7 +240,7 @@ def _heads(data: Data) -> Any:
                 )
     _draw_directions(panels[3], data["ends"])
     words = (
-        "clusters at H t = 25",
+        "certified limits",
         "largest weight of a first token",
         "distance to a first token",
         "own V: several directions",
@@ -261,13 +262,14 @@ def _heads(data: Data) -> Any:
     title(
         figure,
         as_shown(
-            "With more heads fewer clusters; largest weights fall with synthetic heads, not in"
+            "With more heads fewer limits; largest weights fall with synthetic heads, not in"
             " every draw of trained ones",
             model,
         ),
-        f"First three: V_h = I, n = {rows.attrs['n']}; marks are means, bars reach from the least"
-        " to the largest draw. Second: the largest entry in a row of U, in the row where it is"
-        " smallest. Third: of the cluster farthest from all first tokens, over the largest one."
+        f"First three: V_h = I, n = {rows.attrs['n']}, t = ∞, {certified_in_words(data['heads'])};"
+        " marks are means, bars reach from the least to the largest draw. Second: the largest entry"
+        " in a row of U(∞), in the row where it is smallest. Third: of the limit farthest from all"
+        " first tokens, over the largest one."
         f" {as_shown('Trained', model)}: {model or 'left out, the model is not here'}. Fourth:"
         " synthetic, share of draws with several directions at tρ = 25 where one is predicted,"
         " with 95 % intervals.",

@@ -4,7 +4,7 @@ simplex of them (NC2).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from attnlab.analysis.collapse import centre_rank, nc1, nc2, nc2_of_points, plai
 from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growth import fastest_space, growth_rate
-from attnlab.analysis.markov import power_limit
 from attnlab.analysis.propagators import hold_attention
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import is_good_triple
 from attnlab.batches import members
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
+from attnlab.experiments.common.certified import (
+    SAME_POINT,
+    certified_limit,
+    distance_to_limits,
+    final_attention,
+)
 from attnlab.experiments.common.heads import (
     HEADS,
     Trained,
@@ -72,14 +77,12 @@ TAUS = np.arange(0.0, 22.01, 0.5)
 of the sum of the V_h.
 """
 
-TOLERANCES = {1: (1e-4, 1e-8), 2: (1e-4, 1e-6), 4: (1e-4, 1e-6)}
-"""V = I and so many heads: adaptive steps, with two tolerances; one head is compared with its limit
-to 1e-6.
-"""
+TOLERANCES = {1: 1e-8, 2: 1e-6, 4: 1e-6}
+"""V = I and so many heads: adaptive steps; one head is compared with its limit to 1e-6."""
 
 STEPS, WIDE_STEPS, WIDE = (0.08, 0.04), (0.16, 0.08), 100
 """Else Runge-Kutta steps in natural time, longer in so many dimensions: leaders change often, so
-adaptive runs take minutes.
+adaptive runs take minutes. With own values both, else the shorter one.
 """
 
 WINDOW = (10.0, 18.0)
@@ -87,10 +90,8 @@ WINDOW = (10.0, 18.0)
 double precision.
 """
 
-SCALE = {"identity": 1e-3, "own": 0.05}
-"""Tokens of one cluster: z nearer than this to each other, over the first diameter; directions
-nearer than this.
-"""
+SCALE = 0.05
+"""Own values: directions nearer than this are one cluster."""
 SHUFFLES, NULL_DRAWS = 39, 199
 
 PLANE = {"full": (20, 40), "small": (6, 24)}
@@ -98,12 +99,12 @@ PLANE = {"full": (20, 40), "small": (6, 24)}
 plane has corners.
 """
 CURVES = ("nc1", "shuffled", "scatter", "angles", "norms")
+ENDS = ("end_angles", "end_norms")
 NUMBERS = (
     "rank",
     "rate",
     "frozen_rate",
     "scatter_rate",
-    "size_rate",
     "angle_rate",
     "shuffled_p",
     "loop",
@@ -174,19 +175,18 @@ def collapses(
     """
     if values == "identity":
         weights, start, _ = in_span(weights, starts[0])
-        starts = start[None]
-    coarse, fine = two_runs(weights, starts, values, growth_rate(weights, "real"))
-    facts = {"is_good": int(values == "own" and weights.heads == 1 and is_good_triple(weights))}
-    found = [
-        {"rng": rng, **facts} | collapse(weights, x0, values, pair, rng)
+        (run,) = runs_of(weights, start, growth_rate(weights, "real"), identity_way(weights))
+        return [{"rng": seeds[0], "is_good": 0} | certified_collapse(weights, start, run, seeds[0])]
+    growth = growth_rate(weights, "real")
+    coarse, fine = (
+        runs_of(weights, starts, growth, {"step": step})
+        for step in (STEPS if weights.d < WIDE else WIDE_STEPS)
+    )
+    is_good, space = int(weights.heads == 1 and is_good_triple(weights)), fastest_space(weights)
+    return [
+        {"rng": rng, "is_good": is_good} | observed_collapse(x0, pair, rng, space)
         for rng, x0, *pair in zip(seeds, starts, coarse, fine, strict=True)
     ]
-    space = fastest_space(weights) if values == "own" else None
-    for one, run in zip(found, fine, strict=True):
-        one["off_lead"] = (
-            float("nan") if space is None else off_space(followed_tokens(run, values)[-1], space)
-        )
-    return found
 
 
 def off_space(directions: np.ndarray, space: np.ndarray) -> float:
@@ -194,53 +194,113 @@ def off_space(directions: np.ndarray, space: np.ndarray) -> float:
     return float(np.linalg.norm(directions - directions @ space @ space.T, axis=1).max())
 
 
-def two_runs(
-    weights: Weights, starts: np.ndarray, values: str, growth: float
-) -> list[list[Trajectory]]:
-    """All starts with a coarse and with a fine scheme."""
-    ways: list[dict[str, Any]] = [
-        {"stepper": "rk4", "dt": step / growth, "frame": "x"}
-        for step in (STEPS if weights.d < WIDE else WIDE_STEPS)
-    ]
-    if values == "identity" and weights.heads in TOLERANCES:
-        ways = [{"rtol": rtol} for rtol in TOLERANCES[weights.heads]]
-    options: dict[str, Any] = {"times": TAUS / growth, "t_end": TAUS[-1] / growth, "throw": False}
-    return [members(simulate(weights, starts, **options, **way)) for way in ways]
+def identity_way(weights: Weights) -> dict[str, Any]:
+    """How V = I is run: adaptive for few heads, else by the shorter steps."""
+    if weights.heads in TOLERANCES:
+        return {"rtol": TOLERANCES[weights.heads]}
+    return {"step": (STEPS if weights.d < WIDE else WIDE_STEPS)[1]}
 
 
-def collapse(
-    weights: Weights, x0: np.ndarray, values: str, runs: list[Trajectory], rng: int
+def runs_of(
+    weights: Weights, starts: np.ndarray, growth: float, way: Mapping[str, float]
+) -> list[Trajectory]:
+    """The runs of all starts, adaptive or with steps in natural time."""
+    options: dict[str, Any] = dict(way)
+    if "step" in options:
+        options = {"stepper": "rk4", "dt": options["step"] / growth, "frame": "x"}
+    found = simulate(
+        weights, starts, times=TAUS / growth, t_end=TAUS[-1] / growth, throw=False, **options
+    )
+    return members(found) if found.batch else [found]
+
+
+def certified_collapse(
+    weights: Weights, x0: np.ndarray, run: Trajectory, rng: int
 ) -> dict[str, Any]:
-    """The numbers of one start, from its coarse and its fine run."""
-    scale = SCALE[values] * (float(diameter(x0)) if values == "identity" else 1.0)
-    paths = [followed_tokens(run, values) for run in runs]
+    """The numbers of one start with V = I: clusters are the certified limits, curves are of the
+    run.
+
+    off: how far the last tokens are from their limits, over the first diameter. moved: the most by
+    which an entry of the attention at both ends of WINDOW differs from that of t = infinity.
+    """
+    path = followed_tokens(run, "identity")
+    P = [attention(run, at=at_tau(tau, len(path))).mean(axis=0) for tau in WINDOW]
+    end, points = certified_limit(weights, x0)
+    found: dict[str, Any] = {
+        "grade": str(end.grade),
+        "is_decided": int(points is not None),
+        "step_pairs": 0,
+        "reached": TAUS[len(path) - 1],
+        "off_lead": np.nan,
+        **growth_of(run, len(path)),
+    }
+    if points is None:
+        one = np.zeros(len(x0), int)
+        found |= {"off": np.nan, "moved": np.nan, "limit_gap": np.nan}
+        found |= measured(path, one, P[0], "identity", np.random.default_rng(0)) | {"clusters": 0}
+        return found | dict.fromkeys((*NULLS, *ENDS), np.nan)
+    labels, limits = np.array(end.labels), points[end.labels]
+    late = final_attention(end, P[1])
+    found |= {
+        "off": distance_to_limits(path[-1], end, points, float(diameter(x0))),
+        "moved": max(float(np.abs(one - late).max()) for one in P),
+    }
+    found |= measured(path, labels, P[0], "identity", np.random.default_rng([rng, 3]))
+    if found["clusters"] > 1:
+        found["rank"] = float(centre_rank(limits, labels, SAME_POINT * float(np.abs(points).max())))
+    found |= ends_of(limits, labels, path[-1])
+    return found | beside_chance(limits, labels, x0, "identity", np.random.default_rng([rng, 5]))
+
+
+def ends_of(limits: np.ndarray, labels: np.ndarray, last: np.ndarray) -> dict[str, float]:
+    """NC2 of the certified limits, and how far it is from that of the last tokens; NaN for fewer
+    than two clusters, and the difference for fewer than three.
+    """
+    clusters = int(np.sum(np.bincount(labels) > 1))
+    if clusters < 2:
+        return dict.fromkeys((*ENDS, "limit_gap"), np.nan)
+    here, seen = np.array(nc2(limits, labels)), np.array(nc2(last, labels))
+    gap = float(np.abs(here - seen).max()) if clusters > 2 else np.nan
+    return {**dict(zip(ENDS, here.tolist(), strict=True)), "limit_gap": gap}
+
+
+def observed_collapse(
+    x0: np.ndarray, runs: Sequence[Trajectory], rng: int, space: np.ndarray
+) -> dict[str, Any]:
+    """The numbers of one start with own values, from a coarse and a fine run: clusters are those of
+    the last directions.
+
+    A run is decided where the coarse one has the same clusters and the fine one comes to the end.
+    """
+    paths = [followed_tokens(run, "own") for run in runs]
     path, run = paths[1], runs[1]
-    labelled = [cluster_labels(one[-1], scale) for one in paths]
-    labels, limits = labelled[1], None
-    if values == "identity" and weights.heads == 1:
-        labels, limits = certified(weights, x0, labels)
-    P = [attention(run, at=at_tau(tau, len(path))).mean(axis=0) for tau in (*WINDOW, TAUS[-1])]
-    late = cluster_labels(power_limit(P[2]), 1e-6) if values == "identity" else labels
+    labelled = [cluster_labels(one[-1], SCALE) for one in paths]
+    labels = labelled[1]
+    P = [attention(run, at=at_tau(tau, len(path))).mean(axis=0) for tau in WINDOW]
+    step_pairs = differing_pairs(*labelled)
     found = {
-        "is_certified": int(limits is not None),
-        "other_pairs": differing_pairs(labels, labelled[1]),
-        "step_pairs": differing_pairs(*labelled),
-        "late_pairs": differing_pairs(late, labelled[1]),
-        "is_decided": int(
-            differing_pairs(*labelled) + differing_pairs(late, labelled[1]) == 0
-            and len(path) == len(TAUS)
-        ),
+        "grade": "run",
+        "is_decided": int(step_pairs == 0 and len(path) == len(TAUS)),
+        "step_pairs": step_pairs,
+        "off": np.nan,
         "moved": float(np.abs(P[1] - P[0]).max()),
         "reached": TAUS[len(path) - 1],
+        "off_lead": off_space(path[-1], space),
+        "limit_gap": np.nan,
+        **growth_of(run, len(path)),
+        **dict.fromkeys(ENDS, np.nan),
     }
-    found |= measured(path, labels, P[0], values, np.random.default_rng([rng, 3]))
+    found |= measured(path, labels, P[0], "own", np.random.default_rng([rng, 3]))
+    return found | beside_chance(path[-1], labels, x0, "own", np.random.default_rng([rng, 5]))
+
+
+def growth_of(run: Trajectory, length: int) -> dict[str, float]:
+    """The rate at which the tokens grow in WINDOW."""
     sizes = np.log(np.linalg.norm(run.scaled_x()[0], axis=(1, 2))) + run.log_scale
-    first, last = (at_tau(tau, len(path)) for tau in WINDOW)
-    found["size_rate"] = (
-        float((sizes[last] - sizes[first]) / (TAUS[last] - TAUS[first])) if last > first else np.nan
-    )
-    found["limit_gap"] = limit_gap(limits, path[-1], labels)
-    return found | beside_chance(path[-1], labels, x0, values, np.random.default_rng([rng, 5]))
+    first, last = (at_tau(tau, length) for tau in WINDOW)
+    if last <= first:
+        return {"size_rate": np.nan}
+    return {"size_rate": float((sizes[last] - sizes[first]) / (TAUS[last] - TAUS[first]))}
 
 
 def followed_tokens(run: Trajectory, values: str) -> np.ndarray:
@@ -253,23 +313,6 @@ def followed_tokens(run: Trajectory, values: str) -> np.ndarray:
 def at_tau(tau: float, length: int) -> int:
     """The number of the saved time nearest to τ, of a run that has so many."""
     return int(np.argmin(np.abs(TAUS[:length] - tau)))
-
-
-def certified(
-    weights: Weights, x0: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """(labels, limits) of the certified limit; the given labels and None where it is undecided."""
-    end = limit(weights, x0, work=1.25e6)
-    return (np.array(end.labels), np.array(end.limits)) if end.certified else (labels, None)
-
-
-def limit_gap(limits: np.ndarray | None, last: np.ndarray, labels: np.ndarray) -> float:
-    """How far NC2 of the certified limits is from that of the last tokens; NaN where one of them is
-    not there.
-    """
-    if limits is None or np.sum(np.bincount(labels) > 1) < 3:
-        return float("nan")
-    return float(np.max(np.abs(np.array(nc2(limits, labels)) - np.array(nc2(last, labels)))))
 
 
 def measured(
@@ -330,10 +373,7 @@ def measured(
     }
     if values == "identity":
         later = hold_attention(P, path[first], duration)
-        found |= {
-            "frozen_rate": float(np.log(nc1(later, labels) / curves["nc1"][first]) / duration),
-            "rank": float(centre_rank(power_limit(P), labels, 1e-6)),
-        }
+        found["frozen_rate"] = float(np.log(nc1(later, labels) / curves["nc1"][first]) / duration)
     return found
 
 
@@ -355,7 +395,7 @@ def beside_chance(
     if clusters < 3:
         return dict.fromkeys(NULLS, np.nan)
     sizes = np.linalg.svd(cluster_centres(last, labels)[np.bincount(labels) > 1], compute_uv=False)
-    span = int(np.sum(sizes > SCALE[values] * sizes[0]))
+    span = int(np.sum(sizes > SCALE * sizes[0]))
     if values == "identity":
         draws = np.array(
             [x0[generator.choice(len(x0), clusters, replace=False)] for _ in range(NULL_DRAWS)]

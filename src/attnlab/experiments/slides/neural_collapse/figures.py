@@ -23,7 +23,7 @@ from attnlab.render.style import (
     title,
 )
 
-from .claims import compared, last_of, runs_by_heads
+from .claims import compared, runs_by_heads
 from .experiment import KINDS
 
 
@@ -34,6 +34,8 @@ def figures(data: Data) -> dict[str, Any]:
 
 
 SHUFFLED, OPEN = "#B8B8B8", "#9A9A9A"
+
+LARGEST_SHUFFLED = 1e3
 
 OFFSETS = (-0.22, 0.0, 0.22)
 """Of the KINDS beside each other."""
@@ -92,7 +94,10 @@ def _draw_identity(panels: Any, still: Any) -> None:
     tau, mixed = still["tau"].values, is_between(still)
     for axes, name in zip(panels, ("scatter", "nc1"), strict=True):
         if name == "nc1":
-            axes.plot(tau, still["shuffled"].values.T, color=SHUFFLED, linewidth=0.6, zorder=1)
+            shuffled = still["shuffled"].values.T
+            # where shuffled means are nearly on a line the pseudo-inverse leaps: not drawn
+            seen = np.where(shuffled < LARGEST_SHUFFLED, shuffled, np.nan)
+            axes.plot(tau, seen, color=SHUFFLED, linewidth=0.6, zorder=1)
         for k in np.argsort(mixed, kind="stable"):
             axes.plot(
                 tau,
@@ -219,10 +224,11 @@ def draw_simplex(data: Data) -> Any:
             " M = I in the plane",
             data["cases"].attrs["model"],
         ),
-        "Left: each mark a run with V = I and three clusters or more: how far its angles are in"
-        " the end from those of a simplex (0 would be one), over the median of as many tokens"
-        " drawn from the same start; bars are medians. Middle: share of runs by their number of"
-        " clusters of two tokens or more, decided runs. Right: certified limits of one head with V"
+        "Left: each mark a certified limit with V = I and three clusters or more: how far its"
+        " angles are from those of a simplex (0 would be one), over the median of as many tokens"
+        " drawn from the same start; bars are medians. Middle: share of starts by their number of"
+        " clusters of two tokens or more: certified limits for V = I, decided runs for own V."
+        " Right: certified limits of one head with V"
         f" = M = I in the plane, {near} of {plane.sizes['row']} nearer to a simplex than chance in"
         " the median; more than three points of a plane cannot be a simplex, and the grey part is"
         " excluded by the rank of cosines.",
@@ -232,7 +238,7 @@ def draw_simplex(data: Data) -> Any:
 
 def _draw_ratios(axes: Any, cases: Any) -> None:
     rows = compared(cases)
-    ratio = last_of(rows["angles"].values) / rows["null_angles"].values
+    ratio = rows["end_angles"].values / rows["null_angles"].values
     generator = np.random.default_rng(0)
     for which, (family, start) in enumerate(KINDS):
         mine = rows_where(rows, family=family, start=start)
@@ -311,7 +317,7 @@ def _draw_counts(axes: Any, cases: Any) -> None:
     axes.bar([0], [0], color="white", edgecolor=INK, hatch="////", label="own V (solid: V = I)")
     dress_flat(axes)
     mark_heads(axes)
-    axes.set(ylim=(0, 1.36), ylabel="share of runs (their number on top)", yticks=[0, 0.5, 1])
+    axes.set(ylim=(0, 1.36), ylabel="share of starts (their number on top)", yticks=[0, 0.5, 1])
     axes.set_title("How many clusters are left")
     axes.legend(
         loc="upper center", frameon=False, fontsize=8, ncols=4, columnspacing=0.9, handlelength=1.2

@@ -4,35 +4,39 @@ corners away.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray
 
-from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.distances import diameter
+from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull, plain_facet_count
 from attnlab.analysis.plain_flow import rescaled_by_scipy
+from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.certified import (
+    certified_limit,
+    class_points,
+    distance_to_limits,
+    facts_of,
+)
 from attnlab.experiments.common.heads import (
     HEADS,
-    VALUES,
     Trained,
     cube_start,
     real_start,
     synthetic_heads,
 )
-from attnlab.experiments.common.portraits.run import outward, values_of
+from attnlab.experiments.common.portraits.run import outward, rescaled
 from attnlab.experiments.datasets import dataset_of, run_in, table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.record import Data
-from attnlab.limits import limit
 from attnlab.sweep.grid import Grid
 from attnlab.theory.statements.polytope import residuals, special_points
-from attnlab.types import Trajectory, Weights
-
-from .figures import PICTURED
+from attnlab.theory.statements.win_in_every_head import beyond
+from attnlab.types import Limit, Trajectory, Weights
 
 D, MANY = 3, max(HEADS)
 
@@ -44,16 +48,16 @@ SYNTHETIC = ("near", "synthetic")
 N = {"full": 40, "small": 20}
 DRAWS, OWN_DRAWS = {"full": 30, "small": 6}, {"full": 8, "small": 2}
 
-STEP, FINE = {"identity": 0.1, "own": 0.15}, {"identity": 0.05, "own": 0.15}
-"""Steps in tau: for many draws, and for what is shown."""
+STEP = 0.05
+"""The step in tau of the runs that are not adaptive: own values, and trained heads."""
 
-WATCHED = 4.0
-"""With the heads' own V the hull is watched up to this tau: later z = exp(-tW) x is known in the
-slow directions only.
+WATCHED = np.linspace(0.0, 4.0, 9)
+"""With the heads' own V the hull is watched at these tau: later z = exp(-tW) x is known in the slow
+directions only.
 """
 
 SHOWN = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])
-"""The tau of the accurate runs."""
+"""The tau of the runs that are shown."""
 COMPARED = 4.0
 
 
@@ -78,153 +82,149 @@ def problem(family: str, count: int, values: str, seed: int, n: int) -> tuple[We
     return weights, cube_start(n, D, seed)
 
 
-def case_grids(size: str) -> list[Grid]:
-    """Every family, kind of values and number of heads, with its draws."""
-    return grids_of(
-        "family, values, heads, seed",
-        [
-            (family, values, HEADS, (DRAWS if values == "identity" else OWN_DRAWS)[size])
-            for family in SYNTHETIC
-            for values in VALUES
-        ],
-        first=1,
-    )
+def measure_end(context: Context, family: str, heads: int, seed: int) -> dict[str, Any]:
+    """V_h = I, certified: {"row": the numbers of a draw, "polytope": those of one head near the
+    identity}.
 
-
-def measure_case(
-    context: Context, family: str, values: str, heads: int, seed: int
-) -> dict[str, Any]:
-    """The numbers of one draw."""
-    flow = flows.follow(
-        *problem(family, heads, values, seed, N[context.size]), values, STEP[values]
-    )
-    return _ends(flow, values, flow.shapes)
-
-
-def assemble(results: Results) -> dict[str, Any]:
-    """The runs that are shown, SciPy, certified polytopes of one head, and all draws; with a model
-    its heads, too.
+    beyond: how far a limit is beyond the plane of a class, over all heads and over the size of the
+    limits.
     """
-    shared, rows = results.shared, [*results.rows("cases"), *results.rows("trained", "row")]
-    data = {
-        **results.values("shown")[0],
-        "checks": results.values("checks")[0],
-        "polytopes": table_of_rows(results.rows("polytopes"), "draw", draws=DRAWS[results.size]),
-        "cases": table_of_rows(rows, n=N[results.size], why=results.why, model=shared.name),
+    weights, x0 = problem(family, heads, "identity", seed, N[context.size])
+    end, points = certified_limit(weights, x0)
+    row = facts_of(end, points, x0) | {"volume": np.nan, "beyond": np.nan}
+    if points is None:
+        return {"row": row, "polytope": []}
+    classes, size = class_points(end, points), float(np.abs(points).max())
+    row["volume"] = convex_hull(points).volume / convex_hull(x0).volume
+    row["beyond"] = max(float(beyond(classes, points, M).max()) for M in weights.M) / size
+    is_polytope = family == "near" and heads == 1
+    return {"row": row, "polytope": [_polytope(points, weights.M[0])] if is_polytope else []}
+
+
+def _polytope(points: np.ndarray, M: np.ndarray) -> dict[str, Any]:
+    """Corners, edges, facets of the limit polytope of one head, and how far limits are from S."""
+    hull, size = convex_hull(points), float(np.abs(points).max())
+    return {
+        "limits": len(points),
+        "rank": hull.rank,
+        "V": len(hull.vertices),
+        "E": len(hull.edges),
+        "F": plain_facet_count(points) if hull.rank == D else 0,
+        "S": len(special_points(points[hull.vertices], M)),
+        "residual": float(residuals(points, M, 1e-9 * size).max() / size),
     }
-    drawn = [one for case, one in results.found["trained"] if case["values"] == "identity"]
-    if drawn:
-        data["trained"] = xarray.Dataset(
-            {
-                "z": (
-                    ("head_count", "panel", "token", "coordinate"),
-                    np.stack([one["z"] for one in drawn]),
-                ),
-                "labels": (("head_count", "token"), np.stack([one["labels"] for one in drawn])),
-            },
-            attrs={
-                "share": results.values("trained")[-1]["share"],
-                "d": int(shared.model.config.d),
-                "model": shared.name,
-            },
-        )
-    return data
+
+
+def measure_own(context: Context, heads: int, seed: int) -> dict[str, float]:
+    """The heads' own V, near the identity: how far a token leaves the hull of the time before, in a
+    run.
+    """
+    weights, x0 = problem("near", heads, "own", seed, N[context.size])
+    rate = growth_rate(weights, from_factors=False)
+    run = simulate(
+        weights,
+        x0,
+        times=WATCHED / rate,
+        t_end=WATCHED[-1] / rate,
+        dt=STEP / rate,
+        stepper="rk4",
+        frame="x",
+    )
+    return {"outward": outward(rescaled(run))}
 
 
 def shown(context: Context) -> dict[str, Any]:
     """Accurate runs of heads near the identity, V_h = I: z at the tau that are shown, for each H;
-    and the run to be filmed.
+    how far the last is from the certified limit; and the run to be filmed.
     """
-    n, runs, ends = N[context.size], {}, []
+    n, found = N[context.size], []
     for count in HEADS:
         weights, x0 = problem("near", count, "identity", 1, n)
-        runs[count] = simulate(
+        run = simulate(
             weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z"
-        ).rescaled
-        flow = flows.follow(weights, x0, "identity", FINE["identity"])
-        ends.append(flow.labels)
+        )
+        found.append(_pictured(rescaled(run), *certified_limit(weights, x0)))
     weights, x0 = problem("near", 4, "identity", 1, n)
     movie = simulate(weights, x0, t_end=2.0, saves=101, rtol=1e-8, frame="z")
-    tokens = xarray.Dataset(
-        {
-            "z": (
-                ("head_count", "tau", "token", "coordinate"),
-                np.stack([runs[count] for count in HEADS]),
-            ),
-            "labels": (("head_count", "token"), np.stack(ends)),
-            "tau": ("tau", SHOWN),
-        }
-    )
+    tokens = _tokens(found).assign_coords(tau=SHOWN)
     return {"shown": tokens, "film": dataset_of(movie)}
 
 
-def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
-    """The numbers of a run seen in space (T, n, 3): corners, volume, who keeps them, how far a hull
-    leaves the one before.
+def _pictured(z: np.ndarray, end: Limit, points: np.ndarray | None) -> dict[str, Any]:
+    """Tokens z (tau, n, d), the label of each one's limit (-1 if undecided), and how far the last
+    are from these.
     """
-    labels, is_whole = flow.labels, space is flow.shapes
-    centres = np.array([space[-1][labels == k].mean(axis=0) for k in range(labels.max() + 1)])
-    scale = OBSERVED_SCALE * float(diameter(space[0]))
-    corners = int(flows.outer(centres, scale).sum()) if len(centres) > 1 else 1
-    leaves = np.nan
-    if values == "own" and is_whole:
-        assert flow.run is not None and flow.run.z is not None
-        leaves = outward(flow.run.z[flow.tau <= WATCHED])
-    elif not is_whole and values == "identity":
-        leaves = outward(space)
     return {
-        "clusters": len(centres),
-        "corners": corners,
-        "movement": flows.movement(flow),
-        "kept": flows.held(flow)[0] if values == "identity" and is_whole else np.nan,
-        "volume": convex_hull(space[-1]).volume / convex_hull(space[0]).volume,
-        "outward": leaves,
+        "z": z,
+        "labels": end.labels,
+        "off": np.nan
+        if points is None
+        else distance_to_limits(z[-1], end, points, float(diameter(z[0]))),
     }
 
 
-def measure_polytope(context: Context, seed: int) -> list[dict[str, Any]]:
-    """One head near the identity, certified: corners, edges, facets of the limit polytope; how far
-    limits are from S.
-    """
-    weights, x0 = problem("near", 1, "identity", seed, N[context.size])
-    end = limit(weights, x0, work=250_000.0)
-    if not end.certified:
-        return []
-    points, M = values_of(end.limits), weights.M[0]
-    hull = convex_hull(points)
-    size = float(np.abs(points).max())
-    return [
-        {
-            "limits": len(points),
-            "rank": hull.rank,
-            "V": len(hull.vertices),
-            "E": len(hull.edges),
-            "F": plain_facet_count(points) if hull.rank == D else 0,
-            "S": len(special_points(points[hull.vertices], M)),
-            "residual": float(residuals(points, M, 1e-9 * size).max() / size),
-        }
-    ]
+def _tokens(found: Sequence[Mapping[str, Any]], **facts: Any) -> Any:
+    """A Dataset of tokens and labels for each number of heads."""
+    axes = {"z": ("tau", "token", "coordinate"), "labels": ("token",)}
+    return table_of_rows(found, "head_count", axes=axes, **facts)
 
 
-def measure_trained(context: Context, family: str, values: str, heads: int) -> dict[str, Any]:
-    """Trained heads on a paragraph, all in their own d, seen in the three principal components of
-    the first tokens.
+def measure_trained(context: Context, family: str, heads: int) -> dict[str, Any]:
+    """Trained heads on a paragraph, V_h = I, all in their own d, seen in the three principal
+    components of the first tokens.
     """
     del family
     shared = context.shared
-    flow = flows.follow(
-        shared.heads(heads, values), real_start(shared.model, N[context.size]), values, FINE[values]
+    weights, x0 = shared.heads(heads, "identity"), real_start(shared.model, N[context.size])
+    reduced, start, basis = in_span(weights, x0)
+    run = simulate(
+        reduced,
+        start,
+        times=SHOWN / heads,
+        t_end=SHOWN[-1] / heads,
+        dt=STEP / heads,
+        stepper="rk4",
+        frame="z",
     )
-    first = flow.shapes[0]
-    _, sizes, axes = np.linalg.svd(first - first.mean(axis=0), full_matrices=False)
-    space = flow.shapes @ axes[:D].T
-    at = [int(np.argmin(np.abs(flow.tau - tau))) for tau in PICTURED]
+    end, points = certified_limit(weights, x0)
+    z = rescaled(run) @ basis.T
+    found = _pictured(z, end, points)
+    _, sizes, axes = np.linalg.svd(x0 - x0.mean(axis=0), full_matrices=False)
+    seen = z @ axes[:D].T
     return {
-        "row": {"seed": 1, **_ends(flow, values, space)},
-        "z": space[at],
-        "labels": flow.labels,
+        "row": {
+            "seed": 1,
+            **facts_of(end, points, x0),
+            "volume": np.nan,
+            "beyond": np.nan,
+        },
+        "tokens": {**found, "z": seen, "outward": outward(seen)},
         "share": float((sizes[:D] ** 2).sum() / (sizes**2).sum()),
     }
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The runs that are shown, SciPy, certified ends of all draws and polytopes of one head; own
+    values; with a model its heads, too.
+    """
+    shared, size = results.shared, results.size
+    rows = [*results.rows("ends", "row"), *results.rows("trained", "row")]
+    data = {
+        **results.values("shown")[0],
+        "checks": results.values("checks")[0],
+        "polytopes": table_of_rows(results.rows("ends", "polytope"), "draw", draws=DRAWS[size]),
+        "ends": table_of_rows(rows, n=N[size], why=results.why, model=shared.name),
+        "own": table_of_rows(results.rows("own")),
+    }
+    drawn = results.values("trained")
+    if drawn:
+        data["trained"] = _tokens(
+            [one["tokens"] for one in drawn],
+            share=drawn[0]["share"],
+            d=int(shared.model.config.d),
+            model=shared.name,
+        ).assign_coords(tau=SHOWN)
+    return data
 
 
 def check(context: Context) -> Any:
@@ -248,24 +248,27 @@ compute = Parts(
     {
         "shown": Part(shown, doing="runs that are shown", share=0.15),
         "checks": Part(check, doing="the same by SciPy", share=0.05),
-        "polytopes": Part(
-            measure_polytope,
-            lambda size: Grid({"seed": range(1, DRAWS[size] + 1)}),
-            "certified polytopes",
-            0.15,
+        "ends": Part(
+            measure_end,
+            lambda size: grids_of(
+                "family, heads, seed", [(SYNTHETIC, HEADS, DRAWS[size])], first=1
+            ),
+            "certified ends, {family}, {heads} heads",
+            0.6,
+            lambda heads, **_: heads,
         ),
-        "cases": Part(
-            measure_case,
-            case_grids,
-            "{family}, {values}, {heads} heads",
-            0.4,
+        "own": Part(
+            measure_own,
+            lambda size: grids_of("heads, seed", [(HEADS, OWN_DRAWS[size])], first=1),
+            "own values, {heads} heads",
+            0.1,
             lambda heads, **_: heads,
         ),
         "trained": Part(
             measure_trained,
-            Grid({"family": ["trained"], "values": VALUES, "heads": HEADS}),
-            "trained, {values}, {heads} heads",
-            0.25,
+            Grid({"family": ["trained"], "heads": HEADS}),
+            "trained, {heads} heads",
+            0.1,
             lambda heads, **_: heads,
         ),
     },

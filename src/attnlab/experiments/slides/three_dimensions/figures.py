@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import count_words
+from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.common.panels import draw_means, mark_heads
+from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Data
 from attnlab.render.hulls import outline
 from attnlab.render.style import (
@@ -53,7 +56,7 @@ def _hulls(data: Data) -> Any:
         f"V = I in space: {n} tokens, their hull shrinks to a polytope; further heads take its"
         " corners away",
         "Rows: 1, 4 and 16 heads with Q = K = I plus a random matrix each. z = exp(−τ) x, τ = Ht."
-        " Colour and marker: the cluster in which a token ends; grey: the convex hull now; dotted:"
+        " Colour and marker: the certified limit of a token; grey: the convex hull now; dotted:"
         " that of the start, the same for all. Upwards: z₃.",
     )
     return figure
@@ -61,19 +64,18 @@ def _hulls(data: Data) -> Any:
 
 def _trained(data: Data) -> Any:
     shown = data["trained"]
-    figure = _grid(shown["z"].values, shown["labels"].values, "PC")
+    at = [int(np.argmin(np.abs(shown["tau"].values - one))) for one in PICTURED]
+    figure = _grid(shown["z"].values[:, at], shown["labels"].values, "PC")
     facts = shown.attrs
-    left = ", ".join(
-        str(len(set(shown["labels"].values[HEADS.index(count)].tolist()))) for count in ROWS
-    )
+    left = ", ".join(_limits_in_words(shown["labels"].values[HEADS.index(count)]) for count in ROWS)
     n = shown.sizes["token"]
     read = as_shown(f"a paragraph of {n} tokens", facts["model"])
     title(
         figure,
-        f"{facts['model']}, V = I: {read}; 1, 4 and 16 heads leave {left} clusters",
+        f"{facts['model']}, V = I: {read}; 1, 4 and 16 heads have {left}",
         f"The flow in {facts['d']} dimensions, seen in the three principal components of the first"
         f" tokens, which hold {100 * facts['share']:.0f} % of their variance. Colour and marker:"
-        " the cluster in which a token ends; grey: the hull of what is seen; dotted: that of the"
+        " the certified limit of a token; grey: the hull of what is seen; dotted: that of the"
         " start. Upwards: PC₃.",
     )
     return figure
@@ -106,17 +108,22 @@ def _grid(z: np.ndarray, labels: np.ndarray, name: str) -> Any:
                 axes.set_xlabel(f"{name}₁", labelpad=-9, fontsize=8)
                 axes.set_ylabel(f"{name}₂", labelpad=-9, fontsize=8)
             if tau == PICTURED[-1]:
-                many = len(set(labels[k].tolist()))
                 axes.text2D(
                     0.95,
                     0.9,
-                    f"{many} cluster{'s' if many > 1 else ''}",
+                    _limits_in_words(labels[k]),
                     transform=axes.transAxes,
                     ha="right",
                     va="top",
                     fontsize=9,
                 )
     return figure
+
+
+def _limits_in_words(labels: np.ndarray) -> str:
+    if labels.min() < 0:
+        return "undecided"
+    return count_words(int(labels.max()) + 1, "limit")
 
 
 def _draw_hull(axes: Any, now: np.ndarray, first: np.ndarray, labels: np.ndarray) -> None:
@@ -130,8 +137,8 @@ def _draw_hull(axes: Any, now: np.ndarray, first: np.ndarray, labels: np.ndarray
             [edges, np.full((len(edges), 1, 3), np.nan)], axis=1
         )  # one line: 3-d artists are slow
         axes.plot(*broken.reshape(-1, 3).T, color=HULL, **look)
-    order = np.argsort(-np.bincount(labels), kind="stable")
-    for k, label in enumerate(order):
+    names, sizes = np.unique(labels, return_counts=True)
+    for k, label in enumerate(names[np.argsort(-sizes, kind="stable")]):
         axes.scatter(
             *now[labels == label].T,
             s=16,
@@ -152,7 +159,7 @@ def _draw_hull(axes: Any, now: np.ndarray, first: np.ndarray, labels: np.ndarray
 
 
 def _numbers(data: Data) -> Any:
-    cases, found = data["cases"], data["polytopes"]
+    cases, found = decided(data["ends"]), data["polytopes"]
     model = data["trained"].attrs["model"] if "trained" in data else ""
     paragraph = as_shown("trained: one paragraph", model)
     figure = new_figure(11.4, 3.9)
@@ -162,7 +169,7 @@ def _numbers(data: Data) -> Any:
         for k in range(3)
     ]
     for style, (family, words) in zip(styles, FAMILIES.items(), strict=True):
-        mine = (cases["family"].values == family) & (cases["values"].values == "identity")
+        mine = rows_where(cases, family=family)
         if mine.any():
             _errorbars(
                 left, cases, mine, "corners", label=as_shown(words, model), capsize=2, **style
@@ -171,7 +178,7 @@ def _numbers(data: Data) -> Any:
                 _errorbars(middle, cases, mine, "volume", label=words, capsize=2, **style)
     for axes, words in (
         (left, "Corners that are left, V = I"),
-        (middle, "Volume of the last hull over the first"),
+        (middle, "Volume of the limit polytope over the first hull"),
     ):
         dress_flat(axes)
         mark_heads(axes)
@@ -204,8 +211,9 @@ def _numbers(data: Data) -> Any:
         "Each further head takes corners away; what one head leaves obeys Euler's formula V − E +"
         " F = 2",
         f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens"
-        f" ({paragraph}, seen in three principal components), bars 95 % bootstrap intervals. Right:"
-        " dotted, what Euler's formula gives where all facets are triangles.",
+        f" ({paragraph}, corners in all its dimensions), bars 95 % bootstrap intervals;"
+        f" {certified_in_words(data['ends'])}. Right: dotted, what Euler's formula gives where all facets"
+        " are triangles.",
     )
     return figure
 

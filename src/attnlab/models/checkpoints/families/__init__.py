@@ -18,6 +18,7 @@ were not read. The parity test runs it against the original implementation once
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from attnlab.models.checkpoints.record import BadModel, Parts, Tensors
@@ -31,19 +32,46 @@ Read = Callable[[Tensors, Mapping[str, Any]], Parts]
 
 
 def family(
-    name: str, *, model_types: Sequence[str], mark: str | None = None
+    name: str,
+    *,
+    model_types: Sequence[str],
+    mark: str | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> Callable[[Read], Read]:
     """Return a decorator that registers the reader of a family, and how to recognise the family.
 
     mark: the end of a tensor's name that only this family has. None if another family has all its
     names; then only model_type distinguishes them.
+    aliases: other names under which transformers finds a key in the config.json of this family.
     """
 
     def file_it(read: Read) -> Read:
-        read.model_types, read.mark = tuple(model_types), mark  # type: ignore[attr-defined]
-        return families.register(name)(read)
+        @wraps(read)
+        def read_named(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
+            return read(tensors, use_own_names(raw, aliases or {}))
+
+        read_named.model_types, read_named.mark = tuple(model_types), mark  # type: ignore[attr-defined]
+        return families.register(name)(read_named)
 
     return file_it
+
+
+def use_own_names(raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the config with each number under the family's own key, also if it has another name
+    there.
+    """
+    named = dict(raw)
+    for alias, own in aliases.items():
+        value = raw.get(alias)
+        if value is None:
+            continue
+        if named.get(own, value) not in (value, None):
+            raise BadModel(
+                f"{alias} in the config is {str(value)[:60]!r}, but {own} is"
+                f" {str(named[own])[:60]!r}. Both are names of the same number: keep the right one."
+            )
+        named[own] = value
+    return named
 
 
 def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:

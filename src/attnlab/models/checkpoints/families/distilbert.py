@@ -34,7 +34,14 @@ NAMES = EncoderNames(
 
 
 @family(
-    "distilbert", model_types=("distilbert",), mark="transformer.layer.0.attention.q_lin.weight"
+    "distilbert",
+    model_types=("distilbert",),
+    mark="transformer.layer.0.attention.q_lin.weight",
+    aliases={
+        "hidden_size": "dim",
+        "num_attention_heads": "n_heads",
+        "num_hidden_layers": "n_layers",
+    },
 )
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a DistilBertModel, with or without a head for some task on top."""

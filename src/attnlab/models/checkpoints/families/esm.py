@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
@@ -19,7 +21,8 @@ from attnlab.models.checkpoints.reading import (
     number,
     whole,
 )
-from attnlab.models.checkpoints.record import BadModel, Config, Embedding, Parts, Tensors
+from attnlab.models.checkpoints.record import BadModel, Config, Embedding, Parts, Rotary, Tensors
+from attnlab.models.checkpoints.rotary import frequencies as angles_of
 from attnlab.models.checkpoints.rotary import read_rotary
 
 ANCHOR = "encoder.layer.{}.attention.self.query.weight"
@@ -82,6 +85,8 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     eps = number(raw, "layer_norm_eps", 1e-12)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
+    if config.rotary is not None:
+        _check_stored_angles(tensors, config.rotary)
     is_dropping = bool(raw.get("token_dropout"))
     embedding = Embedding(
         tokens=reader.take("embeddings.word_embeddings.weight", config.vocabulary, d),
@@ -106,3 +111,18 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     )
     reader.refuse_unread("encoder.layer.", "esm")
     return Parts(config, embedding, found, reader.norm("encoder.emb_layer_norm_after", d, eps))
+
+
+def _check_stored_angles(tensors: Tensors, rotary: Rotary) -> None:
+    """Refuse stored angles other than those of the config: the original turns by the stored ones."""
+    expected = angles_of(rotary)
+    for name in tensors:
+        if not str(name).endswith("rotary_embeddings.inv_freq"):
+            continue
+        stored = np.asarray(tensors[name], dtype=float)
+        if stored.shape != expected.shape or not np.allclose(stored, expected, rtol=5e-3, atol=0):
+            raise BadModel(
+                f"The tensor {str(name)[:120]!r} must hold the angles of rope_theta ="
+                f" {rotary.theta:g} in the config, but it holds others. Config and tensors do not"
+                " belong together: take both from the same checkpoint."
+            )

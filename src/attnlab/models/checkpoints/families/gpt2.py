@@ -40,7 +40,17 @@ READS = (
 )
 
 
-@family("gpt2", model_types=("gpt2",), mark="h.0.attn.c_attn.weight")
+@family(
+    "gpt2",
+    model_types=("gpt2",),
+    mark="h.0.attn.c_attn.weight",
+    aliases={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+)
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPT2Model, with or without the language-model head."""
     must_be(raw, "position_embedding_type", "absolute", None)

@@ -35,7 +35,12 @@ ANCHOR = "h.{}.attn.attention.q_proj.weight"
 READS = ("layer_norm_epsilon", "activation_function", "attention_types", "window_size")
 
 
-@family("gpt_neo", model_types=("gpt_neo",), mark=ANCHOR.format(0))
+@family(
+    "gpt_neo",
+    model_types=("gpt_neo",),
+    mark=ANCHOR.format(0),
+    aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
+)
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPTNeoModel, with or without the language-model head."""
     must_be(raw, "position_embedding_type", "absolute", None)
@@ -94,8 +99,13 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float, window: int |
 
 
 def _windows_of(raw: Mapping[str, Any], layers: int) -> list[int | None]:
-    """The window of each layer by attention_types, a list of [["global", "local"], how often]."""
+    """The window of each layer by attention_types, a list of [["global", "local"], how often].
+
+    attention_layers, a word for each layer, comes first, as in the original.
+    """
     width, types = whole(raw, "window_size", 256), raw.get("attention_types")
+    if (words := raw.get("attention_layers")) is not None:
+        types = [[words, 1]]
     kinds: list[Any] = []
     pieces: Any = [[["global", "local"], 12]] if types is None else types
     try:
@@ -109,7 +119,8 @@ def _windows_of(raw: Mapping[str, Any], layers: int) -> list[int | None]:
         kinds = []
     if len(kinds) != layers or not all(kind in ("global", "local") for kind in kinds):
         raise BadModel(
-            "attention_types in the config must name global or local attention for each of the"
+            "attention_types (or attention_layers) in the config must name global or local attention"
+            " for each of the"
             f" {layers} layers, found {str(types)[:60]!r}. Take the config.json that came with the"
             " checkpoint."
         )

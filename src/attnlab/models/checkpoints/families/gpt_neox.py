@@ -15,14 +15,13 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    cut_columns,
     head_size_of,
     must_be,
     number,
+    read_joined_attention,
     whole,
 )
 from attnlab.models.checkpoints.record import (
-    Attention,
     Config,
     Embedding,
     FeedForward,
@@ -85,27 +84,10 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
-    d, heads, hidden = config.d, config.heads, config.hidden
-    joined = reader.take(at + "attention.query_key_value.weight", 3 * d, d).reshape(
-        heads, 3, config.head_size, d
-    )
-    bias = reader.optional(at + "attention.query_key_value.bias", 3 * d)
-    query_bias, key_bias, value_bias = (
-        None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3)
-    )
+    d, hidden = config.d, config.hidden
     inner, inner_bias = reader.linear(at + "mlp.dense_h_to_4h", hidden, d)
     outer, outer_bias = reader.linear(at + "mlp.dense_4h_to_h", d, hidden)
-    attention = Attention(
-        query=joined[:, 0],
-        key=joined[:, 1],
-        value=joined[:, 2],
-        output=cut_columns(reader.take(at + "attention.dense.weight", d, d), heads),
-        query_bias=query_bias,
-        key_bias=key_bias,
-        value_bias=value_bias,
-        output_bias=reader.optional(at + "attention.dense.bias", d),
-        rotary=config.rotary,
-    )
+    attention = read_joined_attention(reader, at + "attention.", config, rotary=config.rotary)
     feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
     return pre_norm(
         attention,

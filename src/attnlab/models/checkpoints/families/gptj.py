@@ -34,7 +34,17 @@ ANCHOR = "h.{}.attn.q_proj.weight"
 READS = ("layer_norm_epsilon", "activation_function", "rotary_dim")
 
 
-@family("gptj", model_types=("gptj",), mark=ANCHOR.format(0))
+@family(
+    "gptj",
+    model_types=("gptj",),
+    mark=ANCHOR.format(0),
+    aliases={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+)
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPTJModel, with or without the language-model head."""
     must_be(raw, "position_embedding_type", "rotary", "rope", None)

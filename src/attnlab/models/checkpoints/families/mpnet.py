@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.checkpoints.config_keys import honour_keys
+from attnlab.models.checkpoints.distances import buckets_of
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
@@ -79,7 +80,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     )
     table = reader.take("encoder.relative_attention_bias.weight", BUCKETS, heads)
     by_offset = np.ascontiguousarray(
-        table[buckets_of(np.arange(1 - config.length, config.length))].T
+        table[buckets_of(np.arange(-FARTHEST, FARTHEST + 1), BUCKETS, FARTHEST)].T
     )
     found = tuple(
         encoder_layer(reader, f"encoder.layer.{layer}.", NAMES, config, eps, by_offset=by_offset)
@@ -87,18 +88,3 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     )
     reader.refuse_unread("encoder.layer.", "mpnet")
     return Parts(config, embedding, found)
-
-
-def buckets_of(offsets: np.ndarray) -> np.ndarray:
-    """Return the row of the table for each offset, the key's place minus the query's.
-
-    There is one row per short distance, then wider ones.
-    """
-    half = BUCKETS // 2
-    exact, away = half // 2, np.abs(offsets)
-    # in single precision, as the original: rounding decides where a wide one begins
-    logarithms = np.log(np.maximum(away, 1).astype(np.float32) / np.float32(exact)) / np.float32(
-        np.log(FARTHEST / exact)
-    )
-    wide = np.minimum(exact + (logarithms * np.float32(half - exact)).astype(int), half - 1)
-    return np.where(away < exact, away, wide) + np.where(offsets > 0, half, 0)

@@ -4,7 +4,8 @@ where they are, what holds them.
     tau = rho t,  rho the spectral radius of W = sum_h V_h;  with V_h = I it is H, and z = e^{-tau} x
 
 For V_h = I the shape that is looked at is z; with other V_h, where z need not converge, x scaled to
-its first size.
+its first size. Where clusters end is certified (certified.py); this is about the way there, about
+own V_h, and about tokens too many for a certificate.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_centres, cluster_count, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growth import growth_rate
-from attnlab.analysis.hull import hull_violation
 from attnlab.analysis.span import in_span
+from attnlab.experiments.common.certified import corners
 from attnlab.types import Trajectory, Weights
 
 EARLY, END = 8.0, 28.0
@@ -31,11 +32,6 @@ comes to its end.
 CLOCK = np.array([*np.arange(0.0, EARLY), EARLY, 10.0, 12.0, 14.0, 16.0, 20.0, END - 1.0, END])
 """The saved tau."""
 
-AT_REST = 1e-3
-"""A run is at rest when no token moves more than this in the last unit of tau, over the first
-diameter.
-"""
-
 WIDE = 50
 """From so many coordinates on, V_h = I is followed in NumPy, with one product of attention and
 tokens for all heads.
@@ -44,8 +40,7 @@ tokens for all heads.
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n);
-    run: what holds the end, None where heads were summed.
+    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n).
 
     A run with V_h = I may be complete before END: when all tokens are within `scale`, where they
     stay, since hulls shrink.
@@ -55,7 +50,6 @@ class Shapes:
     shapes: np.ndarray
     attention: Callable[[], np.ndarray]
     is_complete: bool
-    run: Trajectory | None = None
 
     @property
     def scale(self) -> float:
@@ -194,7 +188,6 @@ def _of_run(shapes: np.ndarray, run: Trajectory) -> Shapes:
         shapes,
         lambda: np.asarray(attention(run)),
         is_complete=run.is_ok,
-        run=run,
     )
 
 
@@ -214,44 +207,31 @@ def count_at_end(flow: Shapes) -> np.ndarray:
     return counts
 
 
-def last_merging(counts: np.ndarray) -> float:
-    """The tau of CLOCK from which on the number of clusters (T,) is that of the end."""
-    known = counts[np.isfinite(counts)]
-    other = np.flatnonzero(known != known[-1])
-    return float(CLOCK[other[-1] + 1]) if len(other) else 0.0
-
-
-def movement(flow: Shapes) -> float:
-    """How far a token moves in the last unit of tau, over the first diameter."""
-    return float(
-        np.linalg.norm(flow.shapes[-1] - flow.shapes[-2], axis=-1).max() / diameter(flow.shapes[0])
-    )
-
-
-def outer(centres: np.ndarray, scale: float) -> np.ndarray:
-    """Which of centres (m, k) are vertices of their hull, and farther than `scale` outside that of
-    the others: (m,) booleans.
+def last_merging(counts: np.ndarray, end: int | None = None) -> float:
+    """The tau of CLOCK from which on the number of clusters (T,) is `end`, by default that of the
+    last moment; infinity where the run did not come to it.
     """
-    others = [np.delete(centres, i, axis=0) for i in range(len(centres))]
-    return np.array(
-        [float(hull_violation(rest, centres[i])) > scale for i, rest in enumerate(others)]
-    )
+    known = counts[np.isfinite(counts)]
+    other = np.flatnonzero(known != (known[-1] if end is None else end))
+    if len(other) == 0:
+        return 0.0
+    return float(CLOCK[other[-1] + 1]) if other[-1] + 1 < len(known) else np.inf
 
 
 def held(flow: Shapes) -> tuple[float, int]:
-    """(the least share of attention, over heads, that a vertex of the centres' hull keeps for
-    itself; centres that are none).
+    """(the least share of attention, over heads, that a corner of the clusters' hull keeps for
+    itself at the end of a run; clusters that are no corners).
 
-    A cluster that is a vertex and gives attention to others moves inwards, so at rest the share is
+    A cluster that is a corner and gives attention to others moves inwards, so at rest the share is
     1. (1, 0) for one cluster.
     """
     labels, centres = flow.labels, flow.centres
     if len(centres) == 1:
         return 1.0, 0
-    vertices = np.flatnonzero(outer(centres, flow.scale))
+    is_corner = corners(centres, flow.scale)
     same = labels[:, None] == labels
-    kept = np.where(same, flow.attention(), 0.0).sum(axis=-1)  # (h, n)
-    return float(kept[:, np.isin(labels, vertices)].min(initial=1.0)), len(centres) - len(vertices)
+    shares = np.where(same, flow.attention(), 0.0).sum(axis=-1)  # (h, n)
+    return float(shares[:, is_corner[labels]].min(initial=1.0)), int(np.sum(~is_corner))
 
 
 def nearest_cosine(points: np.ndarray, tokens: np.ndarray) -> np.ndarray:

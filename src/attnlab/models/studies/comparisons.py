@@ -1,0 +1,340 @@
+"""compare: what changed in each head from one checkpoint to another of the same shape.
+
+Matrices are compared exactly, from their factors. What heads do is compared on texts, text by text,
+so that its intervals are over texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.analysis.attention import row_entropy
+from attnlab.analysis.intervals import LEVEL, student_interval
+from attnlab.analysis.significance import holm
+from attnlab.capacity import check_memory
+from attnlab.models.checkpoints.forward import ATTENTION
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.checkpoints.many import batch_steps, batches, read_texts
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.studies.judgement import verdict
+from attnlab.models.studies.spectra_table import INSTALL, MeasuredHead, measure_heads
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.types import Weights
+
+if TYPE_CHECKING:
+    import pandas
+
+    from attnlab.models.checkpoints.tokens import Tokens
+
+SHAPE = ("d", "heads", "kv_heads", "head_size", "layers")
+"""What two models must share."""
+
+MEASURED = ("attention_change", "sink_change", "entropy_change")
+"""What is measured on texts: each has a mean over them, and an interval."""
+
+SIGNED = ("sink_change", "entropy_change")
+"""Changes that may go both ways. A head changed if one of them is not 0, tested over texts."""
+
+ALPHA = 0.05
+
+
+def compare(
+    a: Model,
+    b: Model,
+    *more: Model,
+    texts: Sequence[Any] = (),
+    special: bool = True,
+    progress: ProgressOption = False,
+) -> pandas.DataFrame:
+    """Return a table of what changed in each head from model a to model b, and to each other one.
+
+    The models are checkpoints of one shape, such as steps of a training. One row is one head. The
+    heads of tied layers have one row each, as layer 0, unless texts are given.
+
+    - model, layer, head: the model that is compared with a, and the place of the head.
+    - value_change, score_change: |V_b - V_a| / |V_a| and the same for M, in the Frobenius norm.
+    - write_overlap, read_overlap, query_overlap, key_overlap: the mean squared cosine of the
+      principal angles between the two column spaces of W_O, and the row spaces of W_V, W_Q and W_K.
+      It is 1 for the same space, and `chance_overlap` in the mean for unrelated ones.
+    - lambda1_a, lambda1_b (complex), verdict_a, verdict_b: the leading eigenvalue of V, and what it
+      is, as in `spectra`.
+
+    With texts there are more columns, each NAME with NAME_low and NAME_high, its 95 % interval over
+    the texts:
+
+    - attention_change: half the sum of |P_b - P_a| in a row of attention, mean over rows. It is 0
+      for the same attention, and 1 if no token receives attention in both models.
+    - sink_change, entropy_change: how much more attention the first token receives in b, and how
+      much larger the entropy of the rows is (in nats).
+    - p: the smaller p of two paired t-tests over texts, of sink_change and entropy_change, after
+      Holm's correction for all tests of the table. changed: whether p is below 0.05.
+
+    Parameters
+    ----------
+    a, b, *more : Model
+        The models: a is the one to which the others are compared.
+    texts : sequence of str or of array (n,), optional
+        Texts on which attention is compared. All models must cut them into the same ids.
+    special : bool, optional
+        Whether to add the models' own tokens at the ends of texts.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table. `al.models.findings` says it in sentences.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> import numpy as np
+    >>> other = model.without(heads=[(0, 1)])
+    >>> table = al.models.compare(model, other, texts=[np.array([3, 1, 4]), np.array([1, 5, 9])])
+    >>> table[table["value_change"] > 0][["layer", "head", "value_change"]].values.tolist()
+    [[0.0, 1.0, 1.0]]
+    """
+    try:
+        from attnlab.models.studies.tables import Table
+    except ImportError:
+        raise ValueError(INSTALL) from None
+
+    others = (b, *more)
+    for other in others:
+        _check_shape(a, other)
+    tokens = _same_tokens((a, *others), texts, special) if len(texts) else []
+    check_memory(
+        f"attention matrices of {1 + len(others)} models on {len(tokens)} texts",
+        sum(len(one.ids) ** 2 for one in tokens)
+        * (a.config.layers * a.config.heads * (1 + len(others))),
+        "Give fewer or shorter texts, or compare fewer models at once.",
+    )
+    rows: list[dict[str, Any]] = []
+    with track(progress, "models") as progress:
+        attends = [
+            _measure(model, tokens, progress.piece(number, 1 + len(others), model.name))
+            for number, model in enumerate((a, *others))
+        ]
+        of_a = _heads(a, bool(tokens))
+        for number, other in enumerate(others):
+            of_b = _heads(other, bool(tokens))
+            for place in of_a:
+                if place not in of_b:
+                    continue
+                row = {"model": other.name, "layer": place[0], "head": place[1]}
+                row |= _compare_matrices(of_a[place], of_b[place])
+                if tokens:
+                    row |= _compare_texts(attends[0], attends[number + 1], *place)
+                rows.append(row)
+    if tokens:
+        _judge(rows)
+    frame = Table(rows)
+    frame.attrs = {
+        "kind": "comparison",
+        "model": a.name,
+        "texts": len(tokens),
+        "chance_overlap": a.config.head_size / a.config.d,
+        "level": LEVEL,
+        "alpha": ALPHA,
+    }
+    return frame
+
+
+def _check_shape(a: Model, b: Model) -> None:
+    """Refuse models of different shape, by name."""
+    one, other = a.config, b.config
+    different = [
+        f"{name} = {getattr(one, name)} and {getattr(other, name)}"
+        for name in SHAPE
+        if getattr(one, name) != getattr(other, name)
+    ]
+    if different:
+        raise ValueError(
+            f"Models are compared head by head, so they must have one shape; {a.name} and {b.name}"
+            f" have {', '.join(different)}. Compare checkpoints of one model."
+        )
+
+
+def _same_tokens(models: Sequence[Model], texts: Sequence[Any], special: bool) -> list[Tokens]:
+    """Return the tokens of the texts, which must be the same in all models, two or more in each."""
+    found = [read_texts(model, texts, special) for model in models]
+    for number, of_text in enumerate(zip(*found, strict=True)):
+        for model, tokens in zip(models, of_text, strict=True):
+            if not np.array_equal(tokens.given, of_text[0].given):
+                raise ValueError(
+                    f"All models must cut a text into the same ids; {models[0].name} and"
+                    f" {model.name} cut text {number} differently. Give arrays of ids."
+                )
+        if len(of_text[0].ids) < 2:
+            raise ValueError(
+                "A text needs at least two tokens, so that tokens can attend to each other; text"
+                f" {number} has {len(of_text[0].ids)}. Leave it out."
+            )
+    return found[0]
+
+
+def _heads(model: Model, is_every: bool) -> dict[tuple[int, int], MeasuredHead]:
+    """Return the numbers of each head by its place; is_every: also for each of tied layers."""
+    found = {(one.layer, one.head): one for one in measure_heads(model)}
+    if model.config.is_tied and is_every:
+        layers = range(model.config.layers)
+        return {(layer, head): one for layer in layers for (_, head), one in found.items()}
+    return found
+
+
+def _compare_matrices(a: MeasuredHead, b: MeasuredHead) -> dict[str, Any]:
+    """Return what changed in V and M of one head."""
+    (B1, C1), (B2, C2) = _factors(a.weights), _factors(b.weights)
+    Q1, K1, Q2, K2 = (
+        np.asarray(matrix[0]) for matrix in (a.weights.Q, a.weights.K, b.weights.Q, b.weights.K)
+    )
+    return {
+        "value_change": _change(B1, C1, B2, C2),
+        "score_change": _change(Q1.T, K1, Q2.T, K2),
+        "write_overlap": _overlap(B1, B2),
+        "read_overlap": _overlap(C1.T, C2.T),
+        "query_overlap": _overlap(Q1.T, Q2.T),
+        "key_overlap": _overlap(K1.T, K2.T),
+        "lambda1_a": a.numbers.lambda1,
+        "lambda1_b": b.numbers.lambda1,
+        "verdict_a": verdict(a.numbers),
+        "verdict_b": verdict(b.numbers),
+    }
+
+
+def _factors(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    return weights.V[0][0], weights.V[1][0]
+
+
+def _change(B1: np.ndarray, C1: np.ndarray, B2: np.ndarray, C2: np.ndarray) -> float:
+    """|B2 C2 - B1 C1| / |B1 C1|, B (d, r) and C (r, d): no d x d matrix is formed."""
+    if np.array_equal(B1, B2) and np.array_equal(C1, C2):
+        return 0.0  # to the last bit
+    size = _product_norm(B1, C1)
+    difference = _product_norm(np.hstack([B2, -B1]), np.vstack([C2, C1]))
+    return difference / size if size > 0 else float("nan")
+
+
+def _product_norm(B: np.ndarray, C: np.ndarray) -> float:
+    """|B C| from the triangles of B and C^T."""
+    R, S = (np.asarray(np.linalg.qr(matrix, mode="r")) for matrix in (B, C.T))
+    return float(np.linalg.norm(R @ S.T))
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the mean squared cosine of the principal angles between two column spaces (d, r); NaN
+    if one of them is 0.
+    """
+    if not (one.any() and other.any()):
+        return float("nan")
+    U, W = np.linalg.qr(one)[0], np.linalg.qr(other)[0]
+    return float(np.square(np.linalg.norm(U.T @ W)) / min(U.shape[1], W.shape[1]))
+
+
+def _measure(model: Model, tokens: Sequence[Tokens], progress: Progress) -> list[np.ndarray]:
+    """Return the attention (layers, h, n, n) of each text."""
+    found: list[list[np.ndarray]] = [[] for _ in tokens]
+    done = 0
+    for batch in batches(model, tokens) if tokens else ():
+        for step in batch_steps(model, batch, (ATTENTION,)):
+            for row, (number, n) in enumerate(zip(batch.numbers, batch.lengths, strict=True)):
+                found[number].append(step.attention[row, :, :n, :n].copy())
+        done += len(batch.numbers)
+        progress(done / len(tokens))
+    progress(1.0)
+    return [np.stack(layers) for layers in found]
+
+
+def _compare_texts(
+    a: Sequence[np.ndarray], b: Sequence[np.ndarray], layer: int, head: int
+) -> dict[str, Any]:
+    """Return the changes of one head with intervals over texts, and the p of the signed ones."""
+    pairs = [(one[layer, head], other[layer, head]) for one, other in zip(a, b, strict=True)]
+    values = {
+        "attention_change": [np.abs(Q - P).sum(axis=1).mean() / 2 for P, Q in pairs],
+        "sink_change": [(Q - P)[:, 0].mean() for P, Q in pairs],
+        "entropy_change": [row_entropy(Q).mean() - row_entropy(P).mean() for P, Q in pairs],
+    }
+    row: dict[str, Any] = {}
+    for name in MEASURED:
+        given = np.array(values[name])
+        row[name] = float(given.mean())
+        low, high = student_interval(given)
+        if name not in SIGNED:
+            low, high = (float(np.clip(end, 0.0, 1.0)) for end in (low, high))
+        row[f"{name}_low"], row[f"{name}_high"] = low, high
+    row["p"] = [_paired_p(np.array(values[name])) for name in SIGNED]
+    return row
+
+
+def _paired_p(differences: np.ndarray) -> float:
+    """Return the two-sided p of a mean of 0: a t-test, NaN for fewer than two texts."""
+    from scipy.special import stdtr
+
+    m = len(differences)
+    if m < 2:
+        return float("nan")
+    spread = float(differences.std(ddof=1))
+    if spread == 0:
+        return 1.0 if differences[0] == 0 else 0.0
+    return float(2 * stdtr(m - 1, -abs(differences.mean()) / spread * np.sqrt(m)))
+
+
+def _judge(rows: list[dict[str, Any]]) -> None:
+    """Correct the p of all rows for their number, and say which heads changed."""
+    each = np.array([p for row in rows for p in row["p"]])
+    there = np.isfinite(each)
+    each[there] = holm(each[there])
+    for row, ps in zip(rows, each.reshape(len(rows), len(SIGNED)), strict=True):
+        row["p"] = float(ps.min())
+        row["changed"] = bool(row["p"] < ALPHA)
+
+
+def say_comparison(frame: pandas.DataFrame) -> list[str]:
+    """Describe a comparison: how much V and M changed, which heads attend differently, and which
+    have another verdict.
+    """
+    facts, found = frame.attrs, []
+    for name, part in frame.groupby("model", sort=False):
+        found.append(
+            f"From {facts['model']} to {name}: V changed by {part['value_change'].median():.0%} and"
+            f" M by {part['score_change'].median():.0%} in the median of {len(part)} heads."
+        )
+        most = part.loc[part["value_change"].fillna(-1.0).idxmax()]
+        if most["value_change"] > 0:
+            overlap = (
+                f"The spaces that it writes overlap by {most['write_overlap']:.2f} (chance:"
+                f" {facts['chance_overlap']:.2f})."
+                if np.isfinite(most["write_overlap"])
+                else "In one of the two it writes nothing."
+            )
+            found.append(
+                f"V changed most in {name_head(most['layer'], most['head'])}:"
+                f" {most['value_change']:.0%}. {overlap}"
+            )
+        moved = part[part["verdict_a"] != part["verdict_b"]]
+        found.append(f"{len(moved)} of {len(part)} heads have another kind of leading eigenvalue.")
+        if facts["texts"]:
+            found.append(_say_attention(part, facts["texts"]))
+    return found
+
+
+def _say_attention(part: pandas.DataFrame, texts: int) -> str:
+    """Say how many heads attend differently, and which one most."""
+    most = part.loc[part["attention_change"].idxmax()]
+    low, high = most["attention_change_low"], most["attention_change_high"]
+    within = f" (95 %: {low:.0%} to {high:.0%})" if np.isfinite(low) else ""
+    tested = (
+        f"{int(part['changed'].sum())} of {len(part)} heads give the first token another share, or"
+        f" have another entropy, over {texts} texts (Holm, 5 %)."
+        if texts > 1
+        else "One text tests nothing: give more."
+    )
+    return (
+        f"{tested} Attention moved most in {name_head(most['layer'], most['head'])}:"
+        f" {most['attention_change']:.0%}{within}."
+    )
