@@ -12,7 +12,7 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> None:
-    """Draw one run as a paper would show it, and the eigenvalues of attention of several heads."""
+    """Draw one run as a paper would show it, attention of several heads, and a sentence."""
     rng = np.random.default_rng(0)
     run = al.simulate(al.Weights(V=np.eye(2)), rng.uniform(-5, 5, (20, 2)), t_end=5.0)
     al.plot(run, width=3.4, title=False).savefig(IMAGES / "figures_column.png")
@@ -20,6 +20,9 @@ def main() -> None:
     several = al.simulate(al.Weights(Q=Q, K=K, V=V / 4), rng.normal(size=(20, 6)), t_end=3.0)
     al.plot(several, "eigenvalues").savefig(IMAGES / "figures_eigenvalues.png", dpi=110)
     al.plot(several, "pca3d").savefig(IMAGES / "figures_pca3d.png", dpi=110)
+    text = "The cat sat on the mat because it was tired."
+    data = al.models.sentence(al.models.load("minilm"), text, only=["twin"])
+    al.plot(data, "words").savefig(IMAGES / "figures_words.png", dpi=90)
 
 
 if __name__ == "__main__":

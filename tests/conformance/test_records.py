@@ -29,7 +29,7 @@ from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies import dossier as dossiers
 from attnlab.models.studies.flow_end import FlowEnd
 from attnlab.models.studies.grades import Answer, Stacks
-from attnlab.models.studies.head_ends import HeadEnd, Start, compare_ends
+from attnlab.models.studies.head_ends import Start, compare_ends, measure_end
 from attnlab.models.studies.head_numbers import reduce_head
 from attnlab.models.studies.null import null_of
 from figure_texts import faults
@@ -84,7 +84,10 @@ def step() -> Any:
 
 
 def head_end() -> Any:
-    return HeadEnd("group", 1, (1.0, 0.0), None, False, True, (5,), "", "", 0.1)
+    """Where the tokens of one head end, as the study measures it."""
+    return measure_end(
+        al.Weights(V=np.diag([1.0, -0.5])), np.array([[1.0, 2.0], [2.0, 1.0]]), "full"
+    )
 
 
 RECORDS: dict[str, tuple[Any, set[str]]] = {

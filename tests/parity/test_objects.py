@@ -131,6 +131,56 @@ def test_a_model_with_folded_norms_is_the_same_model():
     assert np.abs(after.attention(IDS) - before).max() < 1e-10
 
 
+KINDS = {
+    "GPT2": {"n_embd": 24, "n_head": 4, "n_layer": 2, "n_positions": 32},
+    "Llama": {
+        "hidden_size": 24,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 2,
+        "intermediate_size": 40,
+        "pad_token_id": None,
+    },
+    "GPTNeoX": {
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "intermediate_size": 40,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bridge_of_transformer_lens(kind, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    try:
+        from transformer_lens.model_bridge import TransformerBridge
+    except ImportError:
+        pytest.skip("this TransformerLens has no TransformerBridge, or misses its dependencies")
+    from tokenizers import Tokenizer, models
+
+    sizes = {"vocab_size": 61, "bos_token_id": 1, "eos_token_id": 2, **KINDS[kind]}
+    config = getattr(transformers, kind + "Config")(**sizes)
+    name = {"GPT2": "GPT2LMHeadModel"}.get(kind, kind + "ForCausalLM")
+    model = getattr(transformers, name)(config).eval()
+    model.save_pretrained(tmp_path)
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(61)}, unk_token="w0"))
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=words, bos_token="w1", eos_token="w2", pad_token="w2", unk_token="w0"
+    ).save_pretrained(tmp_path)
+    bridge = TransformerBridge.boot_transformers(str(tmp_path), dtype=torch.float32)
+    ours, expected = al.models.load(bridge), al.models.load(model)
+    assert np.array_equal(ours.hidden_states(IDS), expected.hidden_states(IDS))
+    _, cache = bridge.run_with_cache(torch.tensor(IDS))
+    for layer in range(2):
+        theirs = cache[f"blocks.{layer}.hook_in"].detach().numpy()
+        away = np.abs(ours.hidden_states(IDS)[:, layer] - theirs).max()
+        assert away < 1e-4 * np.abs(theirs).max()
+    bridge.enable_compatibility_mode()
+    with pytest.raises(TypeError, match="were changed"):
+        al.models.load(bridge)
+
+
 ENCODERS = {
     "after": {},
     "before": {"norm_first": True, "activation": "gelu"},

@@ -12,7 +12,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
-from attnlab.models.checkpoints.objects import describe_object
+from attnlab.models.checkpoints.objects import describe_object, unwrap_names
 from tiny_maker import HEADS, LAYERS, D
 from tiny_objects import SIZE, hooked_transformer, torch_encoder
 
@@ -171,8 +171,32 @@ def test_a_hooked_transformer_is_known_by_its_class():
     encoder = type("HookedEncoder", (), {"cfg": 1, "blocks": 1, "state_dict": dict})()
     with pytest.raises(TypeError, match="only HookedTransformer is read here, got HookedEncoder"):
         al.models.load(encoder)
-    bridge = type("TransformerBridge", (), {"original_model": 1, "state_dict": dict})()
-    with pytest.raises(TypeError, match="wraps a model of transformers"):
+
+
+def test_a_bridge_gives_the_model_that_it_wraps():
+    """In a bridge a module M has its tensors below M._original_component, and copies beside it."""
+    state, raw = tiny_models.gpt2()
+    inside = {"h.0", "h.0.attn", "h.0.ln_1", "wte"}
+    wrapped = {}
+    for name, array in state.items():
+        words = name.split(".")
+        parts = []
+        for at, word in enumerate(words):
+            parts.append(word)
+            if ".".join(words[: at + 1]) in inside:
+                parts.append("_original_component")
+        wrapped[".".join(parts)] = array
+    at = "h.0._original_component.attn"
+    assert f"{at}._original_component.c_attn.weight" in wrapped
+    wrapped |= {f"{at}.q._original_component.weight": np.ones(3), "h.0.ln1.weight": np.ones(2)}
+    assert set(unwrap_names(wrapped)) == set(state)
+    config = SimpleNamespace(to_dict=lambda: raw)
+    original = SimpleNamespace(config=config, state_dict=lambda: wrapped)
+    bridge = SimpleNamespace(original_model=original, _weights_processed=False, state_dict=dict)
+    expected = al.models.load(state, config=raw).hidden_states(IDS)
+    assert np.array_equal(al.models.load(bridge).hidden_states(IDS), expected)
+    bridge._weights_processed = True
+    with pytest.raises(TypeError, match="weights of this TransformerBridge were changed"):
         al.models.load(bridge)
 
 

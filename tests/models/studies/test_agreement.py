@@ -57,3 +57,18 @@ def test_shuffled_groups_agree_by_chance_only():
     assert [row["leader"] for row in found] == [1.0] * 4
     assert [row["word_leader"] for row in found] == [1.0, 1.0, 1.0, 0.0]
     assert abs(found[0]["groups_mean"]) < 0.05 < found[0]["groups"] < 0.5
+
+
+def test_many_begins_where_more_than_half_as_many_clusters_as_tokens_are_left():
+    """Three tight pairs, at angles 0, 60 and 120 degrees, whose pairs are 2, 4 and 6 degrees apart."""
+    from attnlab.analysis.clusters import cluster_labels
+    from attnlab.models.studies.agreement import many_from
+
+    angles = np.deg2rad([0.0, 2.0, 60.0, 64.0, 120.0, 126.0])
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=1) * np.array([1, 5, 2, 1, 3, 1])[:, None]
+    assert many_from(x) == pytest.approx(np.cos(np.deg2rad(6.0)))
+    x = np.random.default_rng(2).normal(size=(9, 3))
+    edge, unit = many_from(x), x / np.linalg.norm(x, axis=1, keepdims=True)
+    for cosine, is_many in ((edge - 1e-6, False), (edge + 1e-6, True)):
+        count = cluster_labels(unit[None], np.sqrt(2 - 2 * cosine))[0].max() + 1
+        assert (count > 4.5) == is_many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models.studies.flow_end import SHOWN, leading_eigenvalue, read_end, times_to_show
-from attnlab.models.studies.flow_findings import say_end
+from attnlab.models.studies.flow_findings import say_end, say_flow
 from attnlab.models.studies.flows import flow
 from command_line import attnlab
 
@@ -108,6 +109,9 @@ def test_a_flow_carries_its_end_and_draws_it(planted, tmp_path):
     )
     early = np.abs(limit.path[0] - limit.points).max()
     assert early > 1e3 * limit.error  # the way there is on the picture
+    longer = replace(found.run, times=found.run.times * (2.0 * end.decided))
+    assert "shorter" in "".join(say_flow(found))
+    assert "shorter" not in "".join(say_flow(replace(found, run=longer)))
     figure = draw_flow(found)
     figure.savefig(tmp_path / "end.png")
     titles = [axes.get_title() for axes in figure.axes]
@@ -126,3 +130,4 @@ def test_the_command_says_and_records_the_end(planted, tmp_path):
     assert np.shape(end["points"]) == (len(end["groups"]), end["known_directions"])
     said = next(sentence for sentence in record["said"] if sentence.startswith("Certified up to"))
     assert "none is the final leader" in said
+    assert "The run itself is shorter: it ends at lambda_1 t = 1," in said

@@ -15,10 +15,7 @@ def describe_object(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
     known.
     """
     if hasattr(model, "original_model"):
-        raise TypeError(
-            "A TransformerBridge of TransformerLens wraps a model of transformers and changes its"
-            " weights. Load that model before it is wrapped: al.models.load(hf_model)."
-        )
+        return _from_bridge(model)
     kind = type(model).__name__
     if hasattr(model, "cfg") and hasattr(model, "blocks"):
         if all(one.__name__ != "HookedTransformer" for one in type(model).__mro__):
@@ -42,6 +39,40 @@ def describe_object(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
         f" {kind} is none of them. Give its state dict and say what it is:"
         " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size': ...})."
     )
+
+
+WRAPPED = "_original_component"
+
+
+def _from_bridge(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the model of transformers inside a TransformerBridge of TransformerLens."""
+    config: Any = getattr(model.original_model, "config", None)
+    if getattr(model, "_weights_processed", True) or not hasattr(config, "to_dict"):
+        raise TypeError(
+            "The weights of this TransformerBridge were changed (by enable_compatibility_mode), or it"
+            " wraps no model of transformers. Load the bridge before that, or the model of"
+            " transformers itself: al.models.load(hf_model)."
+        )
+    return unwrap_names(model.original_model.state_dict()), config.to_dict()
+
+
+def unwrap_names(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tensors of the modules that a bridge wraps, under their own names.
+
+    A wrapped module M has its own tensors under M._original_component. What else is below M is the
+    bridge's own copy.
+    """
+    wrapped = set()
+    for name in state:
+        words = name.split(".")
+        wrapped |= {tuple(words[:at]) for at, word in enumerate(words) if word == WRAPPED}
+    found = {}
+    for name, array in state.items():
+        words = name.split(".")
+        inside = (at for at in range(1, len(words)) if tuple(words[:at]) in wrapped)
+        if all(words[at] == WRAPPED for at in inside):
+            found[".".join(word for word in words if word != WRAPPED)] = array
+    return found
 
 
 def plain(config: Any) -> dict[str, Any]:

@@ -53,6 +53,27 @@ def compare_stacks(one: Any, true: Any, layers: int) -> dict[str, Any]:
     }
 
 
+def many_from(x: np.ndarray) -> float:
+    """Return the cosine above which tokens x (n, d) are in many clusters: more than half as many as
+    tokens.
+
+    With every smaller cosine as the scale of clusters (single linkage) there are few. So an answer
+    "many" at 0.9 can be trusted if this number is far below 0.9.
+    """
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    cosines = unit @ unit.T
+    n = len(x)
+    group, count = np.arange(n), n
+    pairs = [(cosines[i, j], i, j) for i in range(n) for j in range(i)]
+    for cosine, i, j in sorted(pairs, reverse=True):  # from the closest pair on, groups join
+        if group[i] != group[j]:
+            group[group == group[i]] = group[j]
+            count -= 1
+            if count <= n / 2:
+                return float(cosine)
+    return -1.0
+
+
 def compare_embedding(true: Any, layers: int) -> dict[str, Any]:
     """Return the numbers of the embedding, a guess of the last layer; NaN where it says nothing."""
     x0, end = true["x"].values[0], true["x"].values[layers]

@@ -83,7 +83,14 @@ def _limit(found: Flow, limit: Limit) -> str:
     end = found.end
     if end is None:
         return f"As t goes to infinity: {limit.reason}"
-    return say_end(end, found.words)
+    last = float(found.run.times[-1])
+    short = (
+        f" The run itself is shorter: it ends at lambda_1 t = {last * end.rate.real:.3g}, so what"
+        " its clusters are there is not the end."
+        if last < end.decided
+        else ""
+    )
+    return f"{say_end(end, found.words)}{short}"
 
 
 def say_end(end: FlowEnd, words: Sequence[str]) -> str:

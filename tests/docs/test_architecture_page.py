@@ -1,0 +1,68 @@
+"""docs/sentences.md has the numbers of docs/architecture.json, and its sentences follow from them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+
+def numbers(maker):
+    rows = json.loads(maker.ROWS.read_text(encoding="utf-8"))["changes"]
+    return {
+        (model, row["change"], row["number"]): row for model, found in rows.items() for row in found
+    }, rows
+
+
+def test_the_page_has_the_stored_numbers(from_docs):
+    maker = from_docs("make_architecture")
+    page = maker.PAGE.read_text(encoding="utf-8")
+    section = page.split(maker.BEGIN)[1].split(maker.END)[0]
+    assert section == maker.write_section(numbers(maker)[1]), (
+        "Bring it up to date: python docs/make_architecture.py --only-page"
+    )
+
+
+def test_the_scale_of_clusters_on_the_page(from_docs):
+    maker = from_docs("make_architecture")
+    many = json.loads(maker.ROWS.read_text(encoding="utf-8"))["many"]
+    page = maker.PAGE.read_text(encoding="utf-8")
+    assert maker.write_many(many) == page.split(maker.MANY)[1].split(maker.MANY_END)[0]
+    for model in ("minilm", "stories15m"):
+        assert len(many[model]) == 20 and max(many[model]) < 0.8
+    counts = [sum(one < scale for one in many["albert-chem"]) for scale in (0.8, 0.9)]
+    assert (
+        f"many in {counts[1]} of 20 at 0.9, but in only {counts[0]} of 20 at 0.8"
+        in page.replace("\n", " ")
+    )
+
+
+def test_what_the_page_says_follows_from_the_numbers(from_docs):
+    found, rows = numbers(from_docs("make_architecture"))
+    moved = {
+        model: found[model, change, "cosine"]
+        for model, change in (
+            ("minilm", "norms before each part"),
+            ("albert-chem", "norms before each part"),
+            ("plbert", "norms before each part"),
+            ("stories15m", "norms after each sum"),
+        )
+    }
+    assert set(moved) == set(rows)
+    assert all(row["high"] < 0 for row in moved.values())  # no interval contains 0
+    assert {round(-row["difference"], 2) for row in moved.values()} <= {0.09, 0.1, 0.11}
+    for model in ("minilm", "albert-chem", "plbert"):
+        assert found[model, "causal mask", "sink"]["low"] > 0
+    assert found["stories15m", "no mask", "sink"]["high"] < 0
+    with_mask = [found[model, "causal mask", "cosine"] for model in ("minilm", "plbert")]
+    assert all(row["high"] < 0 for row in with_mask)
+    assert found["stories15m", "no mask", "cosine"]["low"] > 0
+    assert found["albert-chem", "causal mask", "cosine"]["low"] > 0
+    assert found["stories15m", "no rotary positions", "cosine"]["low"] > 0
+    assert found["stories15m", "one layer shared", "cosine"]["low"] > 0
+    assert found["minilm", "one layer shared", "cosine"]["high"] < 0
+
+
+def test_uniform_rows_under_a_mask_favour_the_first_token():
+    rows = np.tri(16) / np.arange(1, 17)[:, None]
+    assert round(rows.mean(axis=0)[0], 2) == 0.21
