@@ -21,6 +21,9 @@ from attnlab.types import Limit, Weights
 WORK = 5e6
 """Units of work for one limit. Twenty tokens under sixteen heads take 0.6 to 4.3 million."""
 
+SECONDS = 900.0
+"""The time limit for one limit, far beyond what WORK takes on an idle machine: work decides."""
+
 SAME_POINT = 1e-6
 """A limit is a corner where it is farther outside the hull of the others than this part of the
 largest coordinate. Limits are certified to about 1e-8 of it.
@@ -33,7 +36,7 @@ def certified_limit(weights: Weights, x0: np.ndarray, work: float = WORK) -> tup
     It is computed in the span of the first tokens x0 (n, d), and the points are those of R^d.
     """
     reduced, start, basis = in_span(weights, x0)
-    end = limit(reduced, start, work=work)
+    end = limit(reduced, start, work=work, budget=SECONDS)
     if not end.certified:
         return end, None
     return end, end.limits[np.unique(end.labels, return_index=True)[1]] @ basis.T

@@ -36,7 +36,7 @@ from attnlab.analysis.rates import start_of_error
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import is_good_triple
 from attnlab.engine import simulate
-from attnlab.experiments.common.certified import WORK
+from attnlab.experiments.common.certified import SECONDS, WORK
 from attnlab.experiments.common.heads import FAMILIES, HEADS, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
@@ -118,7 +118,7 @@ def in_the_plane(context: Context, kind: str) -> Any:
     weights, x0 = _square(kind, n, 0)
     wide, start = carry_names(weights, x0)
     run = simulate(wide, start, t_end=PLAIN_TIME, times=[0.0, *SHOWN], rtol=1e-9)
-    end = limit(wide, start, work=WORK)
+    end = limit(wide, start, work=WORK, budget=SECONDS)
     z, U, p = plain_propagator(weights, x0, PLAIN_TIME, np.full(n, 1 / n))
     pair, triple = ("token", "source"), ("time", "token", "source")
     return xarray.Dataset(
@@ -148,7 +148,7 @@ def certified_start(context: Context, kind: str, draw: int, **_: str) -> dict[st
         if kind in HALF_WIDTHS
         else _case("trained", 1, n, context.shared, draw)
     )
-    end = limit(*carry_names(weights, x0), work=WORK)
+    end = limit(*carry_names(weights, x0), work=WORK, budget=SECONDS)
     if end.labels.min() < 0:
         return {
             "start": {
@@ -254,7 +254,7 @@ def _mixtures(wide: Weights, start: np.ndarray, x0: np.ndarray, last: np.ndarray
     weight: the largest entry in a row of U(infinity), where it is smallest. nearest: of the limit
     farthest from all first tokens. off: of U from mixtures. late: of `last` from U(infinity).
     """
-    end = limit(wide, start, work=WORK)
+    end = limit(wide, start, work=WORK, budget=SECONDS)
     if not end.certified:
         unknown = dict.fromkeys(("weight", "nearest", "off", "late"), np.nan)
         return {"grade": str(end.grade), "clusters": 0, **unknown}

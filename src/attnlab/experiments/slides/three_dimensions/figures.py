@@ -223,6 +223,8 @@ def _errorbars(axes: Any, cases: Any, mine: np.ndarray, column: str, **look: Any
     generator = np.random.default_rng(0)
 
     def ends(sample: np.ndarray) -> tuple[float, float]:
+        if not len(sample):
+            return np.nan, np.nan
         resampled = sample[generator.integers(0, len(sample), (2000, len(sample)))].mean(axis=1)
         return np.quantile(resampled, 0.025), np.quantile(resampled, 0.975)
 
