@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.analysis.significance import sign_test
 from attnlab.experiments.record import Claim
 from attnlab.files import write_text
 from attnlab.models.catalog.sources import load
@@ -319,7 +320,25 @@ def causal_part(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[str]:
         "",
         summary(found),
         "",
+        *textwrap.wrap(compare_masks(found, rows["six"]), 100),
+        "",
     ]
+
+
+def compare_masks(causal: Mapping[str, HeadEnd], full: Mapping[str, HeadEnd]) -> str:
+    """Say how many heads have several groups with the mask and without, of those that both runs
+    answer.
+    """
+    both = [name for name in causal if is_answered(causal[name]) and is_answered(full[name])]
+    several = [[float((rows[name].count or 0) > 1) for name in both] for rows in (causal, full)]
+    sign = sign_test(*several)
+    return (
+        f"Of the {len(both)} heads that are answered with the mask and without,"
+        f" {sum(several[0]):.0f} have more than one group with the mask and {sum(several[1]):.0f}"
+        f" without (sign test over heads: p = {sign.p:.2g}; heads are not independent). So a causal"
+        " mask can keep tokens apart: the first token attends to itself only. But most heads are"
+        " undecided with the mask, and these need not be like the others."
+    )
 
 
 def write_section(rows: Mapping[str, Mapping[str, HeadEnd]]) -> str:

@@ -491,6 +491,37 @@ def _bias(attention, h, i, j):
     return table[(4 if j > i else 0) + min(abs(j - i), 2 if abs(j - i) < 4 else 3), h]
 
 
+def test_deberta_compares_queries_and_keys_with_vectors_of_distances():
+    """Against loops over pairs; with 4 buckets the distances -10 to 10 have the rows below."""
+    m = load("deberta")
+    state = {name: array.astype(float) for name, array in MAKERS["deberta"]()[0].items()}
+    part = m.parts.layers[1].attention
+    x, n = np.random.default_rng(2).standard_normal((10, 12)), 10
+    table = state["deberta.encoder.rel_embeddings.weight"]
+    table = table - table.mean(axis=1, keepdims=True)
+    table = table / np.sqrt(np.square(table).mean(axis=1, keepdims=True) + 1e-7)
+    norm = "deberta.encoder.LayerNorm."
+    table = table * state[norm + "weight"] + state[norm + "bias"]
+    rows = {0: 4, 1: 5, 2: 6, **{away: 7 for away in range(3, 10)}}  # the query is later
+    rows |= {-1: 3, -2: 2, **{-away: 1 for away in range(3, 10)}}
+    found = attention_matrix(part, x, np.ones((n, n), dtype=bool))
+
+    def mapped(name, h, vectors):
+        at = f"deberta.encoder.layer.1.attention.self.{name}_proj."
+        own = slice(4 * h, 4 * h + 4)
+        return vectors @ state[at + "weight"][own].T + state[at + "bias"][own]
+
+    for h in range(3):
+        q, k = mapped("query", h, x), mapped("key", h, x)
+        a, b = mapped("key", h, table), mapped("query", h, table)
+        for i in range(n):
+            e = [
+                math.exp((q[i] @ k[j] + q[i] @ a[rows[i - j]] + b[rows[i - j]] @ k[j]) / 12**0.5)
+                for j in range(n)
+            ]
+            assert np.allclose(found[h, i], np.array(e) / sum(e), rtol=1e-10)
+
+
 @pytest.mark.parametrize("heads, expected", [
     (8, [2.0**-power for power in range(1, 9)]), (4, [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]),
     (6, [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3]), (1, [2.0**-8]), (3, [2.0**-4, 2.0**-8, 2.0**-2]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 
@@ -66,3 +67,14 @@ def test_what_the_page_says_follows_from_the_numbers(from_docs):
 def test_uniform_rows_under_a_mask_favour_the_first_token():
     rows = np.tri(16) / np.arange(1, 17)[:, None]
     assert round(rows.mean(axis=0)[0], 2) == 0.21
+
+
+def test_the_hint_about_the_mask_is_that_of_the_page_of_models(from_docs):
+    maker, limits = from_docs("make_architecture"), from_docs("make_model_limits")
+    rows = limits.read_rows()
+    said = limits.compare_masks(rows["six causal"], rows["six"])
+    page = maker.PAGE.read_text(encoding="utf-8").replace("\n", " ")
+    both, several = re.findall(r"\d+", said)[:2]
+    assert f"With the causal mask {several} of {both} heads of stories15m keep several" in page
+    assert re.search(r"p = [\d.]+\d", said)[0] in page
+    assert " 0 without" in said and f"0 of the same {both} without it" in page

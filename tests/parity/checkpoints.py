@@ -62,6 +62,12 @@ WHISPER = {**ENCODER, "num_mel_bins": 8, "max_source_positions": 11, "pad_token_
            "decoder_start_token_id": 1}  # fmt: skip
 T5 = dict(vocab_size=61, d_model=24, d_kv=5, d_ff=40, num_layers=3, num_decoder_layers=1, num_heads=4,
           relative_attention_num_buckets=8, relative_attention_max_distance=10)  # fmt: skip
+DEBERTA = {
+    **WIDE,
+    "relative_attention": True,
+    "position_buckets": 6,
+    "pos_att_type": ["p2c", "c2p"],
+}
 BLOOM = dict(vocab_size=61, hidden_size=24, n_head=4, n_layer=3)
 VIT = {**{key: WIDE[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")},
        "image_size": [8, 20], "patch_size": 4, "num_channels": 2}  # fmt: skip
@@ -130,6 +136,10 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "bart scaled": ("Bart", {**BART, "scale_embedding": True, "activation_function": "relu"}),
     "bloom": ("Bloom", BLOOM),
     "bloom normed": ("Bloom", {**BLOOM, "n_head": 6, "apply_residual_connection_post_layernorm": True}),
+    "deberta": ("DebertaV2", {**DEBERTA, "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False}),
+    "deberta unshared": ("DebertaV2", {**DEBERTA, "pos_att_type": "c2p", "type_vocab_size": 2, "position_buckets": -1}),
+    "deberta p2c": ("DebertaV2", {**DEBERTA, "pos_att_type": ["p2c"], "max_relative_positions": 7}),
+    "deberta plain": ("DebertaV2", {**DEBERTA, "relative_attention": False}),
     "gpt_neox half rotated": ("GPTNeoX", {**NEOX, "rope_parameters": HALF}),
 }  # fmt: skip
 

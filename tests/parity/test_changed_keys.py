@@ -73,7 +73,8 @@ def verdict(key: str, value: Any, kind: str, raw: dict[str, Any], base: Any) -> 
     try:
         with in_double():
             other = changed(kind, new, dict(model.named_parameters()))
-            given = given if other.main_input_name == "input_ids" else inputs(other)[0]
+            if other.main_input_name != "input_ids":  # the key may change their number
+                given, mask = inputs(other)
             theirs = states_of(other, given, mask)
     except Exception:  # whatever the original raises: it does not compute this value
         return "nothing"
@@ -122,3 +123,23 @@ def test_a_changed_key_is_followed_or_refused(name, capsys):
         print(f"\n  {name}: {counts}", end="")
     assert not [one for one in found if one not in counts]
     assert counts["followed"] > 5 and len(found) > 50
+
+
+@pytest.mark.parametrize(
+    "name, key, value",
+    [("llama", "rms_norm_eps", 0.3), ("bert", "hidden_act", "relu"), ("t5", "d_kv", 6)],
+)
+def test_a_key_that_nobody_reads_is_found(name, key, value, monkeypatch):
+    """A reader that drops a key is wrong, or refuses without a name: else the test could not fail."""
+    load = al.models.load
+    with in_double():
+        kind, raw = config_of(name)
+        model = changed(kind, raw)
+        given, mask = inputs(model)
+        base = (model, given, mask, states_of(model, given, mask))
+    assert verdict(key, value, kind, raw, base) == "followed"
+    monkeypatch.setattr(
+        al.models, "load", lambda state, config: load(state, config={**config, key: raw[key]})
+    )
+    found = verdict(key, value, kind, raw, base)
+    assert "wrong by" in found or "refused without its name" in found

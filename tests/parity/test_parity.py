@@ -45,7 +45,7 @@ def inputs(model) -> tuple[np.ndarray, np.ndarray]:
     if model.main_input_name == "pixel_values":
         (height, width), size = config.image_size, config.patch_size
         pixels = rng.standard_normal((3, config.num_channels, height, width)).astype(dtype)
-        return pixels, np.ones((3, 1 + height * width // size**2), dtype=int)
+        return pixels, np.ones((3, 1 + (height // size) * (width // size)), dtype=int)
     if model.main_input_name == "input_features":
         length = config.max_source_positions
         sound = rng.standard_normal((3, config.num_mel_bins, 2 * length)).astype(dtype)
@@ -150,6 +150,16 @@ def test_distances_fall_into_the_buckets_of_the_original():
     for buckets, farthest in ((32, 128), (32, 64), (12, 40), (7, 100)):
         theirs = t5(torch.tensor(offsets), True, buckets, farthest).numpy()
         assert np.array_equal(buckets_of(offsets, buckets, farthest), theirs)
+
+
+@pytest.mark.parametrize("buckets, farthest", [(256, 512), (6, 32), (4, 8), (50, 100)])
+def test_distances_of_deberta_fall_into_the_intervals_of_the_original(buckets, farthest):
+    from attnlab.models.checkpoints.families.deberta import log_buckets
+
+    offsets = np.arange(-farthest, farthest + 1)
+    theirs = transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position
+    expected = theirs(torch.tensor(offsets), buckets, farthest).to(torch.long).numpy()
+    assert np.array_equal(log_buckets(offsets, buckets, farthest), expected)
 
 
 @pytest.mark.parametrize("name", ["esm", "esm1"])

@@ -338,6 +338,31 @@ def bloom() -> Made:
     }
 
 
+def deberta() -> Made:
+    make = Maker()
+    make.put("deberta.embeddings.word_embeddings.weight", WORDS, D)
+    make.norm("deberta.embeddings.LayerNorm")
+    make.put("deberta.encoder.rel_embeddings.weight", 8, D)
+    make.norm("deberta.encoder.LayerNorm")
+    names = (
+        *(f"attention.self.{name}_proj" for name in ("query", "key", "value")),
+        *("attention.output.dense", "intermediate.dense", "output.dense"),
+        *("attention.output.LayerNorm", "output.LayerNorm"),
+    )
+    for layer in range(LAYERS):
+        transformer_layer(make, f"deberta.encoder.layer.{layer}.", names)
+    return make.state, {
+        "model_type": "deberta-v2",
+        **SIZES,
+        "relative_attention": True,
+        "position_buckets": 4,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "pos_att_type": "p2c|c2p",
+        "position_biased_input": False,
+    }
+
+
 MORE = {
     "qwen3": qwen3,
     "gemma": gemma,
@@ -356,4 +381,5 @@ MORE = {
     "vit": vit,
     "t5": t5,
     "bloom": bloom,
+    "deberta": deberta,
 }

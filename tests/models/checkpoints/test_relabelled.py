@@ -41,6 +41,7 @@ INSIDE = {
     "vit": "vit.encoder.layer.1.layer_scale1.lambda1",
     "t5": "encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight",
     "bloom": "transformer.h.0.self_attention.q_layernorm.weight",
+    "deberta": "deberta.encoder.layer.1.attention.self.pos_key_proj.weight",
     "hooked_transformer": "blocks.1.attn.q_norm.w",
     "torch_encoder": "layers.1.multihead_attn.in_proj_weight",
 }
@@ -84,6 +85,11 @@ BESIDE = {
     ),
     "t5": ("decoder.block.0.layer.0.SelfAttention.q.weight", "lm_head.weight"),
     "bloom": ("lm_head.weight",),
+    "deberta": (
+        "pooler.dense.weight",
+        "lm_predictions.lm_head.bias",
+        "deberta.embeddings.position_ids",
+    ),
     "hooked_transformer": (
         "unembed.W_U",
         "unembed.b_U",
@@ -302,7 +308,7 @@ def test_other_families_honour_a_sliding_window_too(family):
     ("mpnet", "MPNetModel"), ("esm", "EsmForMaskedLM"), ("modernbert", "ModernBertModel"),
     ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"), ("bart", "BartForConditionalGeneration"),
     ("whisper", "WhisperForConditionalGeneration"), ("vit", "ViTForImageClassification"), ("t5", "T5EncoderModel"),
-    ("bloom", "BloomForCausalLM"),
+    ("bloom", "BloomForCausalLM"), ("deberta", "DebertaV2ForMaskedLM"),
 ])  # fmt: skip
 def test_the_classes_of_a_family_pass(family, name):
     found = load(
@@ -326,11 +332,18 @@ def test_the_classes_of_a_family_pass(family, name):
     ("whisper", {"encoder_layers": 3}, "must have the tensor 'model.encoder.layers.2"),
     ("vit", {"qkv_bias": False}, "tensor 'vit.encoder.layer.0.attention.attention.key.bias' and 5 more inside a layer"),
     ("vit", {"head_dim": 2}, "head_dim in the config is '2'"),
-    ("t5", {"feed_forward_proj": "gated-tanh"}, "feed_forward_proj in the config is 'gated-tanh'; known"),
+    ("t5", {"feed_forward_proj": "gated-tanh"}, "feed_forward_proj in the config is .gated-tanh.; known"),
     ("t5", {"is_decoder": True}, "is_decoder in the config is 'True'"),
     ("t5", {"relative_attention_max_distance": 2}, "relative_attention_max_distance in the config must be a whole number from 3"),
     ("bloom", {"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact in the config is 'True'"),
     ("bloom", {"n_embed": 24}, "n_embed in the config is '24', but hidden_size is '12'"),
+    ("deberta", {"conv_kernel_size": 3}, "conv_kernel_size in the config is '3'; only 0"),
+    ("deberta", {"embedding_size": 6}, "embedding_size in the config is '6'; only 12"),
+    ("deberta", {"position_buckets": 2}, "must have shape"),
+    ("deberta", {"max_relative_positions": 3}, "position_buckets in the config must be at least 4 and at most"),
+    ("deberta", {"pos_att_type": [1]}, "pos_att_type in the config must be words"),
+    ("deberta", {"norm_rel_ebd": 3}, "norm_rel_ebd in the config must be a word"),
+    ("deberta", {"model_type": "deberta"}, "model_type 'deberta', which no family here can read"),
     ("bloom", {"alibi": False}, "alibi in the config is 'False'"),
     ("gemma3", {"rope_parameters": {"rope_theta": 5.0}}, "rope_parameters in the config must hold a table for full_attention"),
     ("gemma3", {"layer_types": ["sliding_attention"]}, "layer_types in the config must name the attention of 2 layers, found 1"),
@@ -362,6 +375,11 @@ def test_a_number_under_its_other_name_is_read_and_must_agree(family, alias, own
     assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
     with pytest.raises(BadModel, match=f"{alias} in the config is '{value + 1}', but {own} is"):
         load(family, **{alias: value + 1})
+
+
+def test_modernbert_reads_half_a_window_first():
+    found = load("modernbert", local_attention=128, sliding_window=1)
+    assert [layer.attention.window for layer in found.parts.layers] == [None, 2]
 
 
 def test_gpt_neo_reads_the_words_of_its_layers_first():

@@ -540,6 +540,8 @@ def test_the_command_line(tmp_path):
     attnlab("spectra", folder, "--null", 20, "--csv", csv, "--figure", plane)
     attnlab("spectra", folder, "--null", 20, "--figure", map_, "--kind", "map")
     table = pandas.read_csv(csv)
+    same = al.models.spectra(al.models.load(folder), null=20)
+    assert csv.read_text() == same.to_csv(index=False)  # the columns and numbers of the function
     whole = spectra(al.models.load(folder), null=20)
     assert table["lambda1_real"].to_numpy() == pytest.approx(whole["lambda1"].to_numpy().real)
     assert plane.stat().st_size > 10_000 and b"<svg" in map_.read_bytes()
@@ -555,7 +557,7 @@ def test_the_command_line_refuses_in_a_sentence(tmp_path):
     assert "--kind" in refused("spectra", folder, "--kind", "round", "--figure", tmp_path / "a.png")
     assert "--figure" in refused("spectra", folder, "--kind", "map")
     assert "no page 3" in refused("spectra", folder, "--figure", tmp_path / "a.png", "--page", 3)
-    assert "Unknown model" in refused("spectra", "minillm")
+    assert "no model of the catalog" in refused("spectra", "minillm")
     assert not (tmp_path / "a.png").exists()
 
 

@@ -164,6 +164,7 @@ def _random_layer(layer: Layer, generator: np.random.Generator, given: float | N
     attention = layer.attention
     changes |= {
         "by_offset": None,
+        "offset_rows": None,
         "query_norm": _plain_norm(attention.query_norm),
         "key_norm": _plain_norm(attention.key_norm),
     }

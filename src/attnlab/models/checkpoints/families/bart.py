@@ -67,7 +67,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
     embedding = Embedding(
-        reader.take_shared(("shared.weight", "encoder.embed_tokens.weight"), config.vocabulary, d),
+        reader.take_shared(_names_of_tokens(raw, reader), config.vocabulary, d),
         reader.take("encoder.embed_positions.weight", config.length + OFFSET, d),
         position_offset=OFFSET,
         norm=reader.norm("encoder.layernorm_embedding", d, EPS),
@@ -79,3 +79,12 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     )
     reader.refuse_unread("encoder.layers.", "bart")
     return Parts(config, embedding, found)
+
+
+def _names_of_tokens(raw: Mapping[str, Any], reader: Reader) -> tuple[str, ...]:
+    """The names of the embedding: one tensor, which encoder and decoder share unless the config
+    says no.
+    """
+    own = "encoder.embed_tokens.weight"
+    is_shared = raw.get("tie_word_embeddings") is not False or own not in reader
+    return ("shared.weight", own) if is_shared else (own,)

@@ -101,12 +101,15 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 def _windows_of(raw: Mapping[str, Any], layers: int) -> tuple[int | None, ...]:
     """The window of each layer: half of local_attention to both sides, in all layers but every
     third.
+
+    sliding_window is that half and comes first, as in the original.
     """
+    half = whole(raw, "sliding_window", whole(raw, "local_attention", 128) // 2, least=0)
     every = whole(raw, "global_attn_every_n_layers", 3)
     types = ["sliding_attention" if layer % every else "full_attention" for layer in range(layers)]
     types = types if raw.get("layer_types") is None else raw["layer_types"]
     return windows_of(
-        {"layer_types": types, "sliding_window": whole(raw, "local_attention", 128) // 2 + 1},
+        {"layer_types": types, "sliding_window": half + 1},
         layers,
     )
 

@@ -18,6 +18,7 @@ from attnlab.models.checkpoints.reading import (
     ACTIVATIONS,
     MOST_LAYERS,
     Reader,
+    activation,
     cut_columns,
     cut_rows,
     must_be,
@@ -63,7 +64,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     must_be(raw, "position_embedding_type", "absolute", None)
     d, heads = whole(raw, "d_model"), whole(raw, "num_heads")
     size, layers = whole(raw, "d_kv", 64), whole(raw, "num_layers", most=MOST_LAYERS)
-    activation, has_gate = _activation_of(raw)
+    activation_name, has_gate = _activation_of(raw)
     config = honour_keys(
         raw,
         Config(
@@ -77,7 +78,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
             vocabulary=whole(raw, "vocab_size"),
             length=ANY_LENGTH,
             is_pre_norm=True,
-            activation=activation,
+            activation=activation_name,
         ),
         READS,
     )
@@ -110,22 +111,25 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def _activation_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
-    """The activation, and whether there is a gate, by feed_forward_proj: "relu" or "gated-gelu"."""
+    """The activation, and whether there is a gate, by feed_forward_proj: "relu" or "gated-gelu".
+
+    dense_act_fn and is_gated_act say the same and come first, as in the original.
+    """
     said = raw.get("feed_forward_proj")
-    said = (
-        ("relu" if raw.get("model_type") in ("t5", None) else "gated-gelu")
-        if said is None
-        else said
-    )
+    default = "relu" if raw.get("model_type") in ("t5", None) else "gated-gelu"
+    said = default if said is None else said
     word = said.removeprefix("gated-") if isinstance(said, str) else None
+    has_gate = word != said
     if said == "gated-gelu":
-        return "gelu_tanh", True  # whatever gelu is elsewhere
-    if word not in ACTIVATIONS:
+        word = "gelu_new"  # not the gelu that it is elsewhere
+    if raw.get("dense_act_fn") is None and word not in ACTIVATIONS:
         raise BadModel(
             f"feed_forward_proj in the config is {str(said)[:40]!r}; known: one of"
             f" {', '.join(ACTIVATIONS)}, or gated- and one of them."
         )
-    return ACTIVATIONS[word], word != said
+    must_be(raw, "is_gated_act", has_gate, not has_gate, None)
+    gate = raw.get("is_gated_act")
+    return activation(raw, "dense_act_fn", str(word)), has_gate if gate is None else bool(gate)
 
 
 def _biases_of(reader: Reader, raw: Mapping[str, Any], name: str, heads: int) -> np.ndarray:
