@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,12 @@ import pytest
 
 import attnlab as al
 from attnlab.limits.proof import exponentials
+from attnlab.limits.proof.balls import Balls
 from attnlab.limits.proof.comparison import propagate
-from attnlab.limits.proof.defect import AT, LEBESGUE, NODES
+from attnlab.limits.proof.doubles import Doubles
+from attnlab.limits.proof.equation import take_equation
+from attnlab.limits.proof.expansion import Digits
+from attnlab.limits.proof.pairs import all_pairs
 from attnlab.limits.proof.record import Proof
 from attnlab.limits.state import State, start_digest
 from attnlab.limits.verification.enclosed_flow import Checked, Flow
@@ -31,6 +36,14 @@ from stored import difference
 
 SPECTRUM = np.diag([1.2, 0.8, -0.5])
 FROZEN = json.loads((FROZEN / "limits.json").read_text())["systems"]
+
+
+LATE = np.diag([1.0, 0.9, -0.5])
+
+
+def late_start() -> np.ndarray:
+    """With LATE, leaders change at t = 10.7."""
+    return start(8, 3, 1)
 
 
 def start(n: int, d: int, seed: int, scale: float = 5.0) -> np.ndarray:
@@ -379,6 +392,15 @@ def exchange(array):
 
 
 BY_STEP = ("h", "coefficients", "leader", "pieces", "defect", "tube", "radius")
+
+
+def without_step(k):
+    """Changes that leave a step out of every array."""
+    return {name: without(k) for name in BY_STEP} | {
+        "coefficients_rest": lambda array: np.delete(array, k, axis=1)
+    }
+
+
 SPOILS = {
     "a coefficient, constant": {"coefficients": put((3, 0, 1, 0), lambda c: c + 1e-9)},
     "a coefficient, linear": {"coefficients": put((3, 1, 1, 0), lambda c: c * (1 + 1e-9))},
@@ -403,8 +425,8 @@ SPOILS = {
     "mu": {"mu": lambda mu: mu * 3.0},
     "the leak": {"leak": lambda leak: leak * 0.01},
     "the number of a token": {"number": lambda number: np.roll(number, 1)},
-    "a missing step": {name: without(3) for name in BY_STEP},
-    "the last step missing": {name: without(-1) for name in BY_STEP},
+    "a missing step": without_step(3),
+    "the last step missing": without_step(-1),
     "two steps exchanged": {name: exchange for name in BY_STEP},
     "too few lengths": {"h": without(3)},
     "whole numbers for real ones": {"h": lambda h: np.ones(len(h), dtype=int)},
@@ -415,6 +437,80 @@ SPOILS = {
 def test_a_spoiled_proof_is_refused(name):
     found = verify_limit(spoiled(proved("small"), **SPOILS[name]))
     assert found.holds is False and not found.checks[-1].holds, found
+
+
+OF_BALLS = {
+    "a coefficient": {"coefficients": put((20, 1, 1, 0), lambda c: c * (1 + 1e-15))},
+    "the rest of a coefficient": {
+        "coefficients_rest": put((0, 20, 1, 1, 0), lambda c: c * (1 + 1e-9))
+    },
+    "the rest left out": {"coefficients_rest": lambda rest: 0.0 * rest},
+    "the rest of the start": {"coefficients_rest": put((0, 0, 0, 1, 0), lambda c: 1e-25)},
+    "the rest of the end": {"end_rest": put((0, 1, 0), lambda x: x * (1 + 1e-6))},
+    "no rest": {
+        "coefficients_rest": lambda rest: rest[:0],
+        "end_rest": lambda rest: rest[:0],
+    },
+    "a rest of another shape": {"coefficients_rest": lambda rest: rest[:, :-1]},
+    "a time step": {"h": put(20, lambda h: h * (1 + 1e-15))},
+    "a defect, smaller": {"defect": put((20, 2), lambda r: r * 0.01)},
+    "a tube, smaller": {"tube": put((20, 2), lambda r: r * 0.01)},
+    "a radius, smaller": {"radius": put((20, 2), lambda r: r * 0.5)},
+    "the radius at the end": {"end_radius": put(1, lambda r: r * 0.3)},
+    "a leader": {"leaders": lambda leaders: np.roll(leaders, 1)},
+    "a missing step": without_step(20),
+}
+
+
+@pytest.mark.slow
+def test_a_late_change_of_leader_is_proved_with_balls_and_spoiled_proofs_are_refused():
+    """Where doubles do not suffice: the change of leader at t = 10.7, of tokens 2e5 large."""
+    pytest.importorskip("flint")
+    limit = al.limit(al.Weights(V=LATE), late_start(), proof=True, budget=1000.0)
+    assert limit.grade == "proved" and limit.digits == 32, limit.reason
+    assert limit.stats["proof_digits"] == 32 and len(Proof.of(limit.state).end_rest) == 1
+    assert limit.t > 10.6 and al.verify(limit).holds
+    plain = al.limit(al.Weights(V=LATE), late_start())
+    assert len(plain.events) > 0 and np.array_equal(plain.labels, limit.labels)
+    for name, changes in OF_BALLS.items():
+        found = verify_limit(spoiled(limit, **changes))
+        assert found.holds is False and not found.checks[-1].holds, name
+
+
+def test_without_flint_the_reason_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    limit = al.limit(al.Weights(V=LATE), late_start(), proof=True)
+    assert limit.grade == "exact" and 'pip install "attnlab[proof]"' in limit.reason
+
+
+def test_balls_and_doubles_prove_the_same():
+    """The polynomial of the same step: in balls the defect is far smaller, and the scores agree."""
+    pytest.importorskip("flint")
+    x0 = start(3, 2, 1)
+    weights = al.Weights(V=np.diag([1.0, 0.5]), Q=[[1.0, 0.3], [0.0, 1.0]], K=np.eye(2))
+    equation = take_equation(al.limit(weights, x0).dynamics, x0)
+    doubles, balls = Doubles(equation), Balls(equation, 2)
+    x = np.stack([x0, np.zeros_like(x0)])
+    score = doubles.scores(x[:1])
+    assert np.allclose(score, balls.scores(x), atol=1e-12)
+    leader = score.argmax(axis=1)
+    pairs = all_pairs(equation, leader)
+    c, h = balls.expand(x, leader, pairs, 0.01)
+    shorter = 2.0 ** -np.ceil(np.log2(h / 0.001))
+    c, h = c * (shorter ** np.arange(c.shape[1]))[:, None, None], h * shorter
+    near, known = doubles.polynomials(c[:1], pairs), balls.polynomials(c, pairs)
+    for name in ("q", "w", "g"):
+        one, other = getattr(near, name), getattr(known, name)
+        apart = np.abs(one.value - other.value)
+        apart = apart if name == "g" else np.sqrt((apart**2).sum(axis=-1))
+        assert (apart <= one.error + other.error + 1e-300).all() and (apart > 0.0).any()
+        assert (other.norm <= one.norm * (1 + 1e-8) + 2.0 * one.error).all()
+    coarse, fine = (
+        one.at_nodes(part, h, leader, pairs) for one, part in ((doubles, c[:1]), (balls, c))
+    )
+    assert (fine < 1e-9 * coarse).all()
+    end, off = balls.end_of(c)
+    assert (off < 1e-30).all() and np.abs(end[0] - doubles.end_of(c[:1])[0]).max() < 1e-14
 
 
 CLAIMS = {
@@ -477,15 +573,18 @@ def test_the_exponential_is_within_its_bound():
     ) == (np.inf, 0.0)
 
 
-def test_the_nodes_are_chebyshev_and_their_lebesgue_constant_is_a_bound():
-    exact = 0.5 + 0.5 * np.cos(np.pi * (2 * np.arange(NODES) + 1) / (2 * NODES))
-    assert np.abs(AT - exact).max() < 1e-12
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_the_nodes_are_chebyshev_and_their_lebesgue_constant_is_a_bound(parts):
+    digits = Digits(parts)
+    nodes, at = digits.nodes, digits.at
+    exact = 0.5 + 0.5 * np.cos(np.pi * (2 * np.arange(nodes) + 1) / (2 * nodes))
+    assert np.abs(at - exact).max() < 1e-12
     s = np.linspace(0.0, 1.0, 5001)[1:-1]
-    s = s[np.abs(s[:, None] - AT).min(axis=1) > 1e-9]
-    weights = (-1.0) ** np.arange(NODES) * np.sin(np.pi * (2 * np.arange(NODES) + 1) / (2 * NODES))
-    terms = weights / (s[:, None] - AT)
+    s = s[np.abs(s[:, None] - at).min(axis=1) > 1e-9]
+    weights = (-1.0) ** np.arange(nodes) * np.sin(np.pi * (2 * np.arange(nodes) + 1) / (2 * nodes))
+    terms = weights / (s[:, None] - at)
     constant = (np.abs(terms).sum(axis=1) / np.abs(terms.sum(axis=1))).max()
-    assert 0.8 * LEBESGUE < constant < LEBESGUE
+    assert 0.8 * digits.lebesgue < constant < digits.lebesgue
 
 
 def test_the_comparison_bounds_a_linear_system():
@@ -515,7 +614,7 @@ def test_the_defect_of_a_known_polynomial_is_found():
     """
     coefficients = np.array([1.0, 1.0, 0.5]).reshape(3, 1, 1)
     flow = Flow(
-        np.ones(1),
+        np.eye(1),
         as_fraction(np.eye(1)),
         np.ones((1, 1), dtype=bool),
         np.ones(1, dtype=int),
@@ -524,9 +623,16 @@ def test_the_defect_of_a_known_polynomial_is_found():
 
     def check(bound):
         step = FlowStep(
-            1.0, coefficients, np.zeros(1, dtype=int), 1, np.full(1, bound), np.ones(1), np.ones(1)
+            1.0,
+            coefficients,
+            np.zeros(1, dtype=int),
+            1,
+            np.full(1, bound),
+            np.ones(1),
+            np.ones(1),
+            np.zeros((0, 3, 1, 1)),
         )
-        return Checked(flow, step, np.zeros((1, 1))).check_defect()
+        return Checked(flow, step, np.zeros((1, 1)), np.zeros((5, 1, 1))).check_defect()
 
     assert 0.5 <= check(10.0) * 10.0 < 4.0 * 0.5  # times the Lebesgue constant
     with pytest.raises(Exception, match="fails the equation"):

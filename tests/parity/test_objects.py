@@ -11,6 +11,8 @@ import attnlab as al
 
 torch = pytest.importorskip("torch")
 
+from double import in_double  # noqa: E402
+
 pytestmark = pytest.mark.parity
 IDS = np.random.default_rng(0).integers(0, 61, (2, 9))
 
@@ -90,15 +92,16 @@ def test_transformer_lens(name, capsys):
         kind = lens.HookedTransformer  # TransformerLens 4 has it no more
     except (AttributeError, ImportError):
         pytest.skip("this TransformerLens has no HookedTransformer")
-    config = lens.HookedTransformerConfig(
-        **{**BASE, **LENS[name]}, dtype=torch.float64, device="cpu"
-    )
-    model = randomise(kind(config).double().eval())
-    with torch.no_grad():
-        _, cache = model.run_with_cache(torch.tensor(IDS))
-        last = cache["resid_post", -1]
-        if config.normalization_type is not None:
-            last = model.ln_final(last)
+    with in_double():  # the angles too, which are in single precision otherwise
+        config = lens.HookedTransformerConfig(
+            **{**BASE, **LENS[name]}, dtype=torch.float64, device="cpu"
+        )
+        model = randomise(kind(config).double().eval())
+        with torch.no_grad():
+            _, cache = model.run_with_cache(torch.tensor(IDS))
+            last = cache["resid_post", -1]
+            if config.normalization_type is not None:
+                last = model.ln_final(last)
     theirs = [cache["resid_pre", 0]] + [cache["resid_post", l] for l in range(2)] + [last]
     theirs = np.stack([one.numpy() for one in theirs], axis=1)
     looks = np.stack([cache["pattern", l].numpy() for l in range(3)], axis=1)
@@ -110,7 +113,7 @@ def test_transformer_lens(name, capsys):
         away = max(
             np.abs(states - theirs).max() / np.abs(theirs).max(), np.abs(attention - looks).max()
         )
-        assert away < (1e-6 if name == "stretched" else 1e-10)  # its angles are in float32
+        assert away < 1e-10
     with capsys.disabled():
         print(f"\n  TransformerLens, {name}: {away:.1e}", end="")
 

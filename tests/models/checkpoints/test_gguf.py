@@ -223,6 +223,11 @@ def test_what_is_damaged_is_refused_in_a_sentence(tmp_path):
     [
         ({"rope.scaling.type": "yarn"}, "llama.rope.scaling.type"),
         ({"expert_count": 8}, "llama.expert_count"),
+        (
+            {"rope.scaling.original_context_length": 9, "rope.scaling.type": "linear"},
+            r"llama.rope.scaling",
+        ),
+        ({"rope.scaling.factor": 2.0}, "llama.rope.scaling.factor"),
         ({"attention.clamp_kqv": 8.0}, "llama.attention.clamp_kqv"),
         ({"logit_scale": 2.0}, "llama.logit_scale"),
         ({"vocab_size": 7}, "llama.vocab_size"),
@@ -235,7 +240,8 @@ def test_a_key_that_is_not_computed_is_refused_by_name(keys, culprit, tmp_path):
 
 
 def test_neutral_keys_pass(tmp_path):
-    path, expected = written(tmp_path, **{"rope.scaling.type": "none", "expert_count": 0})
+    neutral = {"rope.scaling.type": "none", "rope.scaling.original_context_length": 9}
+    path, expected = written(tmp_path, expert_count=0, **neutral)
     assert np.allclose(al.models.load(path).hidden_states(IDS), expected.hidden_states(IDS))
 
 

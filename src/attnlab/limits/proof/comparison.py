@@ -43,7 +43,7 @@ def find_bounds(
     """
     n, pairs = len(leader), ranges.pairs
     row, column = pairs.row, pairs.column
-    q_sums, w_sums = ranges.polynomials.on_step
+    q_sums, w_sums = ranges.polynomials.q.on_step, ranges.polynomials.w.on_step
     tube_score = (
         q_sums.size[row] * around + equation.M_norm * far[:, row] * (w_sums.size + around)
     ) * UP

@@ -31,7 +31,7 @@ class Equation:
     token i sees token j.
     """
 
-    V: np.ndarray  # (d, d), diagonal, exact
+    V: np.ndarray  # (d, d), exact
     M: np.ndarray  # (d, d), beta Q^T K, rounded
     M_error: np.ndarray  # (d, d), a bound of what M is off by
     seen: np.ndarray  # (n, n)
@@ -42,11 +42,17 @@ class Equation:
     M_norm: float  # bounds of the matrix norms, from above
     M_size: np.ndarray  # (d, d), a bound of |M|
     M_units: int  # a product with M is off by this many 2^-53 of what |M| gives
+    M_exact: list[list[Fraction]]  # (d, d)
 
     @property
-    def rates(self) -> np.ndarray:
-        """The eigenvalues of V in the order of the coordinates, (d,)."""
-        return np.diagonal(self.V)
+    def V_size(self) -> np.ndarray:
+        """|V|, entry by entry."""
+        return np.abs(self.V)
+
+    @property
+    def V_units(self) -> int:
+        """A product with V is off by this many 2^-53 of what |V| gives."""
+        return int((self.V != 0.0).sum(axis=1).max(initial=1))
 
 
 def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
@@ -67,12 +73,6 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
     if weights.heads > 1 or weights.is_factored:
         raise NotProved("proofs are for one head with V given as one matrix")
     V = weights.full_V[0]
-    if not np.array_equal(V, np.diag(np.diagonal(V))):
-        raise NotProved(
-            "proofs are for a diagonal V; the eigenvectors of another V are not enclosed"
-        )
-    if not (np.diagonal(V) > 0.0).any():
-        raise NotProved("no direction grows, so z has no limits to enclose")
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         raise NotProved(
             f"proofs are for at most {MOST_TOKENS} tokens in at most {MOST_COORDINATES} coordinates"
@@ -88,15 +88,15 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
         place = np.argsort(order)
         first, counts, number = first[order], counts[order], place[number.ravel()]
         seen = np.ones((len(first), len(first)), dtype=bool)
-    M, error = _round_scores(weights.Q[0], weights.K[0], dynamics.beta)
-    size = (np.abs(M) + error) * UP
-    M_norm = (
-        min(
-            float(np.sqrt((size**2).sum())),
-            float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max())),
-        )
-        * UP
+    M_exact = exact_scores(weights.Q[0], weights.K[0], dynamics.beta)
+    M = np.array([[float(value) for value in row] for row in M_exact])
+    error = UP * np.array(
+        [
+            [float(abs(value - Fraction(kept))) for value, kept in zip(*rows, strict=True)]
+            for rows in zip(M_exact, M.tolist(), strict=True)
+        ]
     )
+    size = (np.abs(M) + error) * UP
     is_plain = (
         np.array_equal(M, M[0, 0] * np.eye(d)) and abs(np.frexp(M[0, 0])[0]) == 0.5
     )  # +-2^k I: nothing is rounded
@@ -109,32 +109,26 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
         counts.astype(float),
         np.ascontiguousarray(x0[first]),
         number,
-        float(np.abs(V).max()),
-        M_norm,
+        bound_norm(np.abs(V)),
+        bound_norm(size),
         size,
         units,
+        M_exact,
     )
 
 
-def _round_scores(Q: np.ndarray, K: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """beta Q^T K in doubles, and how far each entry is off: computed exactly, with fractions."""
+def bound_norm(size: np.ndarray) -> float:
+    """A bound of the norm of a matrix whose entries have at most these moduli."""
+    by_sums = float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))
+    return min(float(np.sqrt((size**2).sum())), by_sums) * UP
 
-    def exact(array: np.ndarray) -> list[list[Fraction]]:
-        return [[Fraction(float(value)) for value in column] for column in array.T]
 
-    left, right = exact(Q), exact(K)
-    product = [
+def exact_scores(Q: np.ndarray, K: np.ndarray, beta: float) -> list[list[Fraction]]:
+    """beta Q^T K, exact."""
+    left, right = (
+        [[Fraction(float(value)) for value in column] for column in array.T] for array in (Q, K)
+    )
+    return [
         [Fraction(beta) * sum(a * b for a, b in zip(one, other, strict=True)) for other in right]
         for one in left
     ]
-    M = np.array([[float(value) for value in row] for row in product])
-    error = np.array(
-        [
-            [
-                float(abs(value - Fraction(float(kept))))
-                for value, kept in zip(row, kept_row, strict=True)
-            ]
-            for row, kept_row in zip(product, M, strict=True)
-        ]
-    )
-    return M, error * UP

@@ -1,99 +1,117 @@
-"""The Taylor polynomial of a step, in plain doubles. Nothing rests on it: `defect` says by how much
-it is wrong.
+"""What the two arithmetics of a proof have in common, `doubles` and `balls`.
+
+Tokens and coefficients have a first axis of parts. The value is the exact sum of the parts, each of
+which is a double: one part in plain doubles, more in balls.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from attnlab.limits.proof.equation import Equation
-from attnlab.limits.proof.exponentials import exponential
-
-ORDER = 24
-SMALLEST = 1e-17
-"""The last coefficient of a step, relative to the token."""
+from attnlab.limits.proof.pairs import Pairs
+from attnlab.limits.proof.ranges import Polynomials
 
 STEEPEST = 0.4
-"""An exponent may change by this part of ORDER in a step: beyond, small last coefficients say
+"""An exponent may change by this part of the order in a step: beyond, small last coefficients say
 nothing.
 """
 
+MOST_LONGER = 30.0
+"""A step is longer than the one before it by this factor at most."""
 
-class Pairs(NamedTuple):
-    """Pairs (row, column) in order of rows; leader is that of the row. None of the columns is the
-    leader.
+
+@dataclass(frozen=True)
+class Digits:
+    """How fine the steps of a proof are, if a number has so many parts."""
+
+    parts: int
+
+    @property
+    def order(self) -> int:
+        """Of a polynomial."""
+        return 12 + 12 * self.parts
+
+    @property
+    def nodes(self) -> int:
+        """At which the defect is evaluated."""
+        return 8 + 32 * self.parts
+
+    @property
+    def smallest(self) -> float:
+        """The last coefficient of a step, relative to the token. A step is shortened until what the
+        nodes can miss is below it, relative to the velocity; or four times.
+        """
+        return float(10.0 ** (-1 - 16 * self.parts))
+
+    @property
+    def negligible(self) -> float:
+        """A score that stays below the leader's by this is left out of sums and charged
+        instead.
+        """
+        return -20.0 - 40.0 * self.parts
+
+    @property
+    def almost_negligible(self) -> float:
+        """Pairs with a larger score enter the polynomial. A step ends before another pair comes to
+        count.
+        """
+        return self.negligible - 15.0
+
+    @property
+    def at(self) -> np.ndarray:
+        """The Chebyshev nodes on [0, 1], rounded."""
+        return np.asarray(0.5 + 0.5 * np.cos(np.pi * (np.arange(self.nodes) + 0.5) / self.nodes))
+
+    @property
+    def lebesgue(self) -> float:
+        """The Lebesgue constant of the nodes; 1.0001 is for nodes that are off by less than
+        1e-10.
+        """
+        return 1.0001 * (2.0 / math.pi * math.log(self.nodes) + 1.0)
+
+
+class Arithmetic(Protocol):
+    """What the loop over the steps asks an arithmetic for."""
+
+    digits: Digits
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """The scores (n, n) of tokens x (parts, n, d), less the largest one of each row that is
+        seen: a guess.
+        """
+
+    def expand(
+        self, x: np.ndarray, leader: np.ndarray, pairs: Pairs, h: float
+    ) -> tuple[np.ndarray, float]:
+        """Coefficients (parts, order + 1, n, d) of p(s), 0 <= s <= 1, x(t + s h) = p(s), and the
+        step h that they are for: a guess that starts at x. Other pairs are left out.
+        """
+
+    def polynomials(self, c: np.ndarray, pairs: Pairs) -> Polynomials:
+        """What is Known about the polynomial with coefficients c (parts, order + 1, n, d)."""
+
+    def at_nodes(self, c: np.ndarray, h: float, leader: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """A bound (n,) of |R_i| at the nodes, by `defect`."""
+
+    def end_of(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the polynomial at s = 1, rounded (parts, n, d); a bound of what rounding made of it,
+        (n,)).
+        """
+
+
+def choose_factor(c: np.ndarray, steepest: float, digits: Digits) -> float:
+    """How much longer a step can be than the one that the coefficients c (order + 1, n, d) are
+    for; `steepest` is the largest slope of a score.
     """
-
-    row: np.ndarray
-    column: np.ndarray
-    leader: np.ndarray
-
-    def at(self, chosen: np.ndarray) -> Pairs:
-        """Some of the pairs."""
-        return Pairs(self.row[chosen], self.column[chosen], self.leader[chosen])
-
-    def add_rows(self, values: np.ndarray, n: int, axis: int) -> np.ndarray:
-        """Sums over the pairs of each of n rows, along an axis; a row without pairs has 0."""
-        values = np.moveaxis(values, axis, 0)
-        found = np.zeros((n, *values.shape[1:]))
-        if len(self.row):
-            begins = np.flatnonzero(np.concatenate([[True], np.diff(self.row) > 0]))
-            found[self.row[begins]] = np.add.reduceat(values, begins, axis=0)
-        return np.moveaxis(found, 0, axis)
-
-
-def choose_leaders(equation: Equation, x: np.ndarray) -> np.ndarray:
-    """The token with the largest score in each row, (n,)."""
-    scores = np.where(equation.seen, x @ equation.M @ x.T, -np.inf)
-    return scores.argmax(axis=1)
-
-
-def all_pairs(equation: Equation, leader: np.ndarray) -> Pairs:
-    """Every row with every column that it sees, without its leader."""
-    others = equation.seen.copy()
-    others[np.arange(len(leader)), leader] = False
-    row, column = np.nonzero(others)
-    return Pairs(row, column, leader[row])
-
-
-def expand(
-    equation: Equation, x: np.ndarray, leader: np.ndarray, pairs: Pairs, h: float
-) -> tuple[np.ndarray, float]:
-    """Coefficients (ORDER + 1, n, d) of p(s), 0 <= s <= 1, x(t + s h) = p(s), and the step h that
-    they are for.
-    """
-    n, d = x.shape
-    m = len(pairs.row)
-    c, y = np.zeros((ORDER + 1, n, d)), np.zeros((ORDER, n, d))
-    q, w = np.zeros((ORDER, m, d)), np.zeros((ORDER, m, d))
-    g, E, Z = np.zeros((ORDER, m)), np.zeros((ORDER, m)), np.zeros((ORDER, n))
-    c[0] = x
-    for k in range(ORDER):
-        q[k] = (c[k] @ equation.M)[pairs.row]
-        w[k] = c[k][pairs.column] - c[k][pairs.leader]
-        g[k] = np.einsum("amd,amd->m", q[: k + 1], w[k::-1])
-        if k == 0:
-            E[0] = equation.counts[pairs.column] * exponential(g[0])
-        else:
-            E[k] = np.einsum("a,am,am->m", np.arange(1.0, k + 1), g[1 : k + 1], E[k - 1 :: -1]) / k
-        Z[k] = pairs.add_rows(E[k], n, 0)
-        if k == 0:
-            Z[0] += equation.counts[leader]
-        y[k] = pairs.add_rows(np.einsum("am,amd->md", E[: k + 1], w[k::-1]), n, 0)
-        if k:
-            y[k] -= np.einsum("an,and->nd", Z[1 : k + 1], y[k - 1 :: -1])
-        y[k] /= Z[0][:, None]
-        c[k + 1] = h / (k + 1) * ((c[k][leader] + y[k]) @ equation.V.T)
-    size = np.sqrt((c**2).sum(axis=2))
+    size, order = np.sqrt((c**2).sum(axis=2)), len(c) - 1
     scale = np.maximum(size[0], 1e-3 * float(size[0].max()))
-    with np.errstate(divide="ignore"):
-        factors = [(SMALLEST * scale / size[k]) ** (1.0 / k) for k in (ORDER - 1, ORDER)]
-    factor = min(float(np.min(factors)), 4.0)
-    steepest = float(np.abs(g[1]).max(initial=0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = [(digits.smallest * scale / size[k]) ** (1.0 / k) for k in (order - 1, order)]
+    factor = min(float(np.min(factors)), MOST_LONGER)
     if steepest > 0.0:
-        factor = min(factor, STEEPEST * ORDER / steepest)
-    if not 0.0 < factor < np.inf:
-        factor = 0.25
-    return c * (factor ** np.arange(ORDER + 1.0))[:, None, None], h * factor
+        factor = min(factor, STEEPEST * order / steepest)
+    return factor if 0.0 < factor < np.inf else 0.25

@@ -18,8 +18,8 @@ import numpy as np
 
 from attnlab.limits.proof.comparison import Bounds
 from attnlab.limits.proof.equation import UP, Equation
-from attnlab.limits.proof.expansion import Pairs
 from attnlab.limits.proof.exponentials import exponential, upper
+from attnlab.limits.proof.pairs import Pairs
 from attnlab.limits.proof.ranges import Offs, Ranges
 
 ORDER = 2
@@ -27,7 +27,9 @@ DISCS = (3.0, 6.0, 10.0)
 """Radii of discs of which the best is taken, in half lengths of a piece."""
 
 COUNTS = 1e-9
-"""A smaller weight is left out of J, and charged in D."""
+"""Where the product of a weight with distances and scores is smaller, it is left out of J, and
+charged in D.
+"""
 
 IN_DOUBLES = 1e-10
 """Charged for the rounding of J, relative to the sums of the moduli of its terms; at most 200
@@ -61,18 +63,30 @@ def linearise(equation: Equation, ranges: Ranges, leader: np.ndarray) -> Lineari
     highest = equation.counts[ranges.pairs.column] * exponential(
         (ranges.score + ranges.on_piece.score).max(axis=0)
     )
-    kept = np.flatnonzero(highest > COUNTS)
+    q_sums, w_sums = polynomials.q.on_step, polynomials.w.on_step
+    kept = np.flatnonzero(highest * (1.0 + w_sums.size * q_sums.size[ranges.pairs.row]) > COUNTS)
     pairs = ranges.pairs.at(kept)
-    middle, k = (np.arange(ranges.pieces) + 0.5) / ranges.pieces, np.arange(len(polynomials.q))
-    shifts = [
-        np.array([comb(int(j), a) for j in k])
-        * middle[:, None] ** np.maximum(k - a, 0)
-        * ranges.half**a
-        for a in range(ORDER + 1)
-    ]
-    q = np.stack([np.tensordot(shift, polynomials.q, axes=1) for shift in shifts])
-    w = np.stack([np.tensordot(shift, polynomials.w[:, kept], axes=1) for shift in shifts])
-    g = product(q[:, :, pairs.row], w).sum(axis=-1)
+    middle = (np.arange(ranges.pieces) + 0.5) / ranges.pieces
+
+    def series(value: np.ndarray) -> np.ndarray:
+        """Taylor coefficients at the middles, in half lengths: (ORDER + 1, pieces, ...)."""
+        k = np.arange(len(value))
+        shifts = [
+            np.array([comb(int(j), a) for j in k])
+            * middle[:, None] ** np.maximum(k - a, 0)
+            * ranges.half**a
+            for a in range(ORDER + 1)
+        ]
+        return np.stack([np.tensordot(shift, value, axes=1) for shift in shifts])
+
+    q, w, g = (
+        series(value)
+        for value in (
+            polynomials.q.value,
+            polynomials.w.value[:, kept],
+            polynomials.g.value[:, kept],
+        )
+    )
     E = [equation.counts[pairs.column] * exponential(g[0])]
     for a in range(1, ORDER + 1):
         E.append(sum(b * g[b] * E[a - b] for b in range(1, a + 1)) / a)
@@ -124,8 +138,8 @@ def jacobian(equation: Equation, found: Linearised, number: int, leader: np.ndar
         mean[..., :, None], mean[..., None, :]
     )
     J[:, index, rows] += second @ equation.M.T
-    J *= equation.rates[:, None]
-    return np.ascontiguousarray(J.transpose(0, 1, 3, 2, 4)).reshape(ORDER + 1, len(rows) * d, n * d)
+    J = (equation.V @ J).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(J).reshape(ORDER + 1, len(rows) * d, n * d)
 
 
 class Differences(NamedTuple):
@@ -179,7 +193,7 @@ def _left_out(
     offs = Offs(
         *((off + disc * more) * UP for off, more in zip(offs, ranges.rounding, strict=True))
     )
-    rounding = float(ranges.rounding.score[kept].max(initial=0.0)) * 10.0 + IN_DOUBLES
+    rounding = float(ranges.rounding.score[kept].max(initial=0.0)) * 20.0 + IN_DOUBLES
     weight, mean, w = found.weight[0], found.mean[0], found.w[0]
     change, of_leader = _changes(
         weight, found.of_leader[0], offs.score[:, kept], np.zeros(()), pairs, n
@@ -200,7 +214,7 @@ def _left_out(
         (q, offs.q),
     )
     missed = disc ** -(ORDER + 1) / (1.0 - 1.0 / disc)
-    q_sums, w_sums = ranges.polynomials.on_step
+    q_sums, w_sums = ranges.polynomials.q.on_step, ranges.polynomials.w.on_step
     all_q, all_w = q_sums.size + q_sums.slope, (w_sums.size + w_sums.slope)[kept]
     plain, index = np.zeros_like(apart), np.arange(n)
     mean_sum = pairs.add_rows(weight * all_w, n, 1)
@@ -234,7 +248,7 @@ def _within_tube(
     of_leader = np.minimum(bounds.of_leader / np.maximum(1.0 - lost, 1e-3), 1.0) * UP
     change, leader_change = _changes(weight, of_leader, bounds.score_off, lost, pairs, n)
     change = np.where(is_kept, change, bounds.weight)
-    q_sums, _ = ranges.polynomials.on_step
+    q_sums = ranges.polynomials.q.on_step
     q, q_off = np.broadcast_to(q_sums.size, lost.shape), equation.M_norm * bounds.far * UP
     v = (bounds.reach + bounds.mean[:, pairs.row]) * UP
     apart, own = _blocks(

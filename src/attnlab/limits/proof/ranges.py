@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.limits.proof.equation import UP, Equation
-from attnlab.limits.proof.expansion import Pairs
+from attnlab.limits.proof.pairs import Pairs
 
 MOST_PIECES = 512
 CHANGE = 0.15
@@ -21,12 +21,16 @@ GROWTH = 0.2
 """The largest row sum of the comparison matrix times the length of a piece."""
 
 ROUNDING = 1e-13
-"""Charged for the rounding of a polynomial or a product at the middle of a piece, relative to the
-sum of its terms."""
+"""Charged for the rounding of the value and the slope of a polynomial at the middle of a piece,
+relative to the sums of the moduli of their terms.
+"""
+
+FINE = 128
+"""Into how many parts a step is cut to see when a pair comes to count."""
 
 
 class Sums(NamedTuple):
-    """Sums of norms of coefficients: bounds of a polynomial, its slope and its second
+    """Sums of moduli of coefficients: bounds of a polynomial, its slope and its second
     derivative.
     """
 
@@ -36,43 +40,52 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomials:
-    """The coefficients of M^T p_i and of p_j - p_l over a step, and bounds of their norms."""
+class Known:
+    """Polynomials in s: rounded coefficients, bounds of the norms of the true ones, and bounds of
+    what the rounded ones are off by. The first axis is the power of s.
+    """
 
-    q: np.ndarray  # (order + 1, n, d)
-    w: np.ndarray  # (order + 1, pairs, d)
-    q_norm: np.ndarray  # (order + 1, n)
-    w_norm: np.ndarray  # (order + 1, pairs)
-    M_off: np.ndarray  # (n,): by how much the rounding of M moves M^T p_i
+    value: np.ndarray
+    norm: np.ndarray
+    error: np.ndarray
 
-    def sums(self, reach: float) -> tuple[Sums, Sums]:
-        """(Sums of q (n,), Sums of w (pairs,)) for all complex |s| <= reach."""
-        k = np.arange(len(self.q))
+    def scaled(self, factor: float) -> Known:
+        """The polynomials in s / factor; factor is a power of two, so nothing is rounded."""
+        powers = factor ** np.arange(len(self.norm))
+        return Known((powers * self.value.T).T, (powers * self.norm.T).T, (powers * self.error.T).T)
+
+    def sums(self, reach: float) -> Sums:
+        """Bounds for all complex |s| <= reach."""
+        k = np.arange(len(self.norm))
         powers = reach**k
         falls = np.array([powers, k * powers / reach, k * (k - 1) * powers / reach**2]) * UP
-        return Sums(*(falls @ self.q_norm * UP)), Sums(*(falls @ self.w_norm * UP))
+        return Sums(*(falls @ self.norm * UP + 1e-300))
 
     @cached_property
-    def on_step(self) -> tuple[Sums, Sums]:
+    def on_step(self) -> Sums:
         """The Sums for 0 <= s <= 1."""
         return self.sums(1.0)
 
+    def rounding(self) -> np.ndarray:
+        """What values and slopes in doubles are off by for 0 <= s <= 1, each at most this."""
+        size, slope, _ = self.on_step
+        return np.asarray(
+            (ROUNDING * (size + slope) + (1.0 + np.arange(len(self.error))) @ self.error) * UP
+            + 1e-300
+        )
 
-def take_polynomials(equation: Equation, c: np.ndarray, pairs: Pairs) -> Polynomials:
-    """The Polynomials of coefficients c (order + 1, n, d)."""
-    w = c[:, pairs.column] - c[:, pairs.leader]
-    M_off = (
-        np.sqrt((equation.M_error**2).sum())
-        * np.sqrt((np.abs(c) ** 2).sum(axis=2)).sum(axis=0)
-        * UP
-    )
-    return Polynomials(
-        c @ equation.M,
-        w,
-        np.sqrt(((np.abs(c) @ equation.M_size) ** 2).sum(axis=2)) * UP,
-        np.sqrt((w**2).sum(axis=2)) * UP,
-        M_off,
-    )
+
+@dataclass(frozen=True, eq=False)
+class Polynomials:
+    """What is Known over a step of M^T p_i, p_j - p_l, and their product, the score of a pair."""
+
+    q: Known  # (order + 1, n, d)
+    w: Known  # (order + 1, pairs, d)
+    g: Known  # (2 order + 1, pairs)
+
+    def scaled(self, factor: float) -> Polynomials:
+        """Those of a shorter step."""
+        return Polynomials(*(one.scaled(factor) for one in (self.q, self.w, self.g)))
 
 
 class Offs(NamedTuple):
@@ -92,8 +105,7 @@ class Ranges:
     pieces: int
     polynomials: Polynomials
     pairs: Pairs
-    q: np.ndarray  # (pieces, n, d): M^T p_i at the middle
-    w: np.ndarray  # (pieces, pairs, d): p_j - p_l
+    w: np.ndarray  # (pieces, pairs, d): p_j - p_l at the middle
     score: np.ndarray  # (pieces, pairs)
     slopes: Offs  # of the score, and norms of those of w and q
     rounding: Offs  # of the values at the middle
@@ -107,13 +119,12 @@ class Ranges:
         """The Offs for all complex s within `radius` of the middle, where |s| <= reach; without
         rounding.
         """
-        q, w = self.polynomials.sums(reach)
-        row, square = self.pairs.row, 0.5 * radius**2
-        bend = q.bend[row] * w.size + 2.0 * q.slope[row] * w.slope + q.size[row] * w.bend
+        known, square = self.polynomials, 0.5 * radius**2
         return Offs(
-            (radius * self.slopes.score + square * bend) * UP,
-            (radius * self.slopes.w + square * w.bend) * UP,
-            (radius * self.slopes.q + square * q.bend) * UP,
+            *(
+                (radius * slope + square * one.sums(reach).bend) * UP
+                for slope, one in zip(self.slopes, (known.g, known.w, known.q), strict=True)
+            )
         )
 
     @cached_property
@@ -134,42 +145,51 @@ class Ranges:
 
 def find_ranges(polynomials: Polynomials, pairs: Pairs, pieces: int) -> Ranges:
     """The Ranges on so many pieces."""
-    order = np.arange(len(polynomials.q))
     middle = (np.arange(pieces) + 0.5) / pieces
-    powers = middle[:, None] ** order
-    falls = np.where(order > 0, order * middle[:, None] ** np.maximum(order - 1, 0), 0.0)
-    (q, q_slope), (w, w_slope) = (
-        [np.tensordot(matrix, array, axes=1) for matrix in (powers, falls)]
-        for array in (polynomials.q, polynomials.w)
-    )
-    slope = np.abs(
-        (q_slope[:, pairs.row] * w).sum(axis=2) + (q[:, pairs.row] * w_slope).sum(axis=2)
-    )
-    q_sums, w_sums = polynomials.on_step
-    q_rounding = ROUNDING * (q_sums.size + q_sums.slope) + polynomials.M_off
-    w_rounding = ROUNDING * (w_sums.size + w_sums.slope)
-    score_rounding = (
-        q_rounding[pairs.row] * (w_sums.size + w_sums.slope)
-        + (q_sums.size + q_sums.slope)[pairs.row] * w_rounding
-    )
+
+    def at(known: Known) -> tuple[np.ndarray, np.ndarray]:
+        """(values, slopes) at the middles."""
+        order = np.arange(len(known.value))
+        falls = np.where(order > 0, order * middle[:, None] ** np.maximum(order - 1, 0), 0.0)
+        return (
+            np.tensordot(middle[:, None] ** order, known.value, axes=1),
+            np.tensordot(falls, known.value, axes=1),
+        )
+
+    _, q_slope = at(polynomials.q)
+    w, w_slope = at(polynomials.w)
+    score, slope = at(polynomials.g)
     return Ranges(
         pieces,
         polynomials,
         pairs,
-        q,
         w,
-        (q[:, pairs.row] * w).sum(axis=2),
-        Offs(slope, np.sqrt((w_slope**2).sum(axis=2)) * UP, np.sqrt((q_slope**2).sum(axis=2)) * UP),
-        Offs(score_rounding, w_rounding, q_rounding),
+        score,
+        Offs(
+            np.abs(slope),
+            np.sqrt((w_slope**2).sum(axis=2)) * UP,
+            np.sqrt((q_slope**2).sum(axis=2)) * UP,
+        ),
+        Offs(polynomials.g.rounding(), polynomials.w.rounding(), polynomials.q.rounding()),
     )
 
 
-def choose_pieces(equation: Equation, h: float, polynomials: Polynomials, pairs: Pairs) -> int:
+def highest_scores(polynomials: Polynomials) -> np.ndarray:
+    """Bounds (FINE, pairs) of the score on each of FINE parts of the step."""
+    g, half = polynomials.g, 0.5 / FINE
+    middle = (np.arange(FINE) + 0.5) / FINE
+    order = np.arange(len(g.value))
+    falls = np.where(order > 0, order * middle[:, None] ** np.maximum(order - 1, 0), 0.0)
+    score, slope = middle[:, None] ** order @ g.value, np.abs(falls @ g.value)
+    return np.asarray(
+        score + (half * slope + 0.5 * half**2 * g.on_step.bend + 2.0 * g.rounding()) * UP
+    )
+
+
+def choose_pieces(equation: Equation, h: float, polynomials: Polynomials) -> int:
     """About how many pieces a step needs: a guess."""
-    order, at = np.arange(len(polynomials.q)), np.linspace(0.0, 1.0, 9)
-    powers = at[:, None] ** order
-    row = np.tensordot(powers, polynomials.q, axes=1)[:, pairs.row]
-    score = (row * np.tensordot(powers, polynomials.w, axes=1)).sum(axis=2)
+    g, at = polynomials.g.value, np.linspace(0.0, 1.0, 9)
+    score = at[:, None] ** np.arange(len(g)) @ g
     is_close = (score > -30.0).any(axis=0)
     change = np.abs(np.diff(score[:, is_close], axis=0)).max(initial=0.0) * 8.0
     return int(

@@ -16,7 +16,8 @@ class Proof(Displayed):
     different ones, m of n.
 
     On step k, 0 <= s <= 1, the tokens at the time t_k + s h_k are within a radius of
-    coefficients[k] evaluated at s.
+    coefficients[k] evaluated at s. Where doubles are too coarse, numbers are sums of several
+    doubles: the coefficients are coefficients + the sum of coefficients_rest along its first axis.
 
     start_digest  of the first tokens, the weights and the options
     number        (n,): which different token each token is
@@ -29,7 +30,8 @@ class Proof(Displayed):
     tube          (steps, m): bounds, during the step, of what the linearised flow leaves out of |x
                   - p|
     radius        (steps, m): bounds of |x - p| at the end of the step
-    end           (m, d): the last polynomial at its end, rounded;  end_radius (m,): bounds of |x - end|
+    end           (m, d): the last polynomial at its end, rounded;  end_rest (rest, m, d): what is
+                  added to it;  end_radius (m,): bounds of |x - end - the sum of end_rest|
     leaders       (m,): those that stay for ever from there on
     margin, mu    gaps stay above margin e^{mu s};  leak: by how much softmax moves a leader's coordinate e^{-rate s} x for ever
     """
@@ -38,12 +40,14 @@ class Proof(Displayed):
     number: np.ndarray
     h: np.ndarray
     coefficients: np.ndarray
+    coefficients_rest: np.ndarray
     leader: np.ndarray
     pieces: np.ndarray
     defect: np.ndarray
     tube: np.ndarray
     radius: np.ndarray
     end: np.ndarray
+    end_rest: np.ndarray
     end_radius: np.ndarray
     leaders: np.ndarray
     margin: float

@@ -17,9 +17,9 @@ import numpy as np
 
 from attnlab.limits.proof.comparison import comparison_matrices, find_bounds, propagate
 from attnlab.limits.proof.equation import UP, Equation, NotProved
-from attnlab.limits.proof.expansion import Pairs
 from attnlab.limits.proof.exponentials import UNIT
 from attnlab.limits.proof.jacobian import ORDER, Linearised, differences, jacobian, linearise
+from attnlab.limits.proof.pairs import Pairs
 from attnlab.limits.proof.ranges import Ranges
 
 TERMS = 5
@@ -27,6 +27,9 @@ TERMS = 5
 
 SLACK = 1.1
 """So that a check with other discs and bases finds no larger bound."""
+
+TUBE_ROOM = 2.0
+"""The tube above what it must be, for the same reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +84,8 @@ def move(
     n, d, length = len(leader), len(equation.V), 1.0 / ranges.pieces
     G, sizes, others = spread.G, spread.sizes, np.setdiff1d(np.arange(n), found.rows)
     rows = (found.rows[:, None] * d + np.arange(d)).ravel()
-    others, of_others = (
-        (one[:, None] * d + np.arange(d)).ravel() for one in (others, leader[others])
-    )
-    rates = np.tile(equation.rates, n)[others] * (h * length)
+    V = equation.V * (h * length)  # the rows that only attend to their leaders
+    V_size = np.abs(V)
     during, defect, jumps = (np.zeros((ranges.pieces, n)) for _ in range(3))
     apart = np.zeros((ranges.pieces, len(found.kept)))
     for number in range(ranges.pieces):
@@ -93,22 +94,23 @@ def move(
         )  # the matrix that y obeys, rounded
         J_size = np.abs(J)
 
-        def slope(parts: list[np.ndarray], k: int, J: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        def slope(parts: list[np.ndarray], k: int, J: np.ndarray, V: np.ndarray) -> np.ndarray:
             """The coefficient k of J y, if parts has those of y."""
             value = np.zeros_like(parts[0])
             for b in range(max(0, k - len(parts) + 1), min(k, ORDER) + 1):
                 value[rows] += J[b] @ parts[k - b]
             if k < len(parts):
-                value[others] = (rates * parts[k][of_others].T).T
+                of_tokens = parts[k].reshape(n, d, -1)[leader[others]]
+                value.reshape(n, d, -1)[others] = V @ of_tokens
             return value
 
         parts, bounds = [G], [np.abs(G) @ sizes]
         for k in range(TERMS):
-            parts.append(slope(parts, k, J, rates) / (k + 1))
-            bounds.append(slope(bounds, k, J_size, np.abs(rates)) / (k + 1))
+            parts.append(slope(parts, k, J, V) / (k + 1))
+            bounds.append(slope(bounds, k, J_size, V_size) / (k + 1))
         G, total = np.add.reduce(parts), np.add.reduce(bounds)
         left_out = np.add.reduce(
-            [slope(bounds, k, J_size, np.abs(rates)) for k in range(TERMS, TERMS + ORDER + 1)]
+            [slope(bounds, k, J_size, V_size) for k in range(TERMS, TERMS + ORDER + 1)]
         )
         during[number] = token_norms(total, n)
         apart[number] = sum(pair_norms(part, sizes, found.pairs, n) for part in parts)
@@ -157,7 +159,7 @@ def follow(
         if rest is None:
             break
         E, largest = rest
-        if (SLACK * largest <= tube).all():
+        if (TUBE_ROOM * largest <= tube).all():
             return moved.G, E, tube
         tube = np.maximum(2.0 * tube, 4.0 * largest)
     raise NotProved("the error bound does not stay inside its tube")

@@ -11,29 +11,24 @@ from attnlab.limits.proof.comparison import comparison_matrices, find_bounds
 from attnlab.limits.proof.defect import bound_defect
 from attnlab.limits.proof.ending import Ending, find_ending
 from attnlab.limits.proof.equation import UP, Equation, NotProved
-from attnlab.limits.proof.expansion import all_pairs, choose_leaders, expand
-from attnlab.limits.proof.exponentials import UNIT, upper
+from attnlab.limits.proof.expansion import Arithmetic
+from attnlab.limits.proof.exponentials import upper
+from attnlab.limits.proof.pairs import all_pairs
 from attnlab.limits.proof.ranges import (
     GROWTH,
     MOST_PIECES,
+    Polynomials,
     choose_pieces,
     find_ranges,
-    take_polynomials,
+    highest_scores,
 )
+from attnlab.limits.proof.spectrum import Spectrum
 from attnlab.limits.proof.spread import Spread, enclose_again, follow, pair_norms, token_norms
 from attnlab.progress import Progress
 
 MOST_STEPS = 1500
 LARGEST_ERROR = 1e-3
 """Relative to the largest token: an enclosure that is wider will not decide anything."""
-
-NEGLIGIBLE = -60.0
-"""A score that stays below the leader's by this is left out of sums and charged instead."""
-
-ALMOST_NEGLIGIBLE = -75.0
-"""Pairs with a larger score enter the polynomial. A step ends before another pair comes to
-count.
-"""
 
 KEPT = 1.5
 """The radius that is stored, above the one that was found: a check finds its own, with other
@@ -44,17 +39,25 @@ MOST_GROWTH = 6.0
 """Errors made within a step are bounded by norms, so they may grow by e to this power."""
 
 MOST_HALVINGS = 50
-WANTED_TAIL = 1e-17
-"""A step is shortened until what the nodes can miss is below this, relative to the velocity; or
-four times.
-"""
 
 
-def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str, Any]:
+class TooCoarse(NotProved):
+    """Raised where more digits may help."""
+
+
+def enclose(
+    equation: Equation,
+    spectrum: Spectrum,
+    arithmetic: Arithmetic,
+    deadline: float,
+    progress: Progress,
+) -> dict[str, Any]:
     """The steps from the first tokens to a certified end, by the names of the fields of a Proof; or
     NotProved.
     """
-    x, h, spread = equation.x0, 0.1 / equation.V_norm, Spread.point(*equation.x0.shape)
+    x = np.zeros((arithmetic.digits.parts, *equation.x0.shape))
+    x[0] = equation.x0
+    h, spread = 0.1 / equation.V_norm, Spread.point(*equation.x0.shape)
     kept: dict[str, list] = {
         name: [] for name in ("h", "coefficients", "leader", "pieces", "defect", "tube", "radius")
     }
@@ -64,25 +67,31 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
         progress.raise_if_cancelled()
         if time.monotonic() > deadline:
             raise NotProved(f"the time limit ended the proof at t = {t:.4g}")
-        step, G, E = _step(equation, x, spread, h)
+        step, G, E = _step(equation, arithmetic, x, spread, h)
         for name, value in step.items():
             kept[name].append(value)
         h, c = step["h"], step["coefficients"]
-        x, jump = _end_of(c)
+        x, jump = arithmetic.end_of(c)
         t += h
         e = (step["radius"] + jump) * UP
         spread = enclose_again(G, spread.sizes, (E + jump) * UP)
         if float(e.max()) > LARGEST_ERROR * float(np.abs(x).max()):
-            raise NotProved(
+            raise TooCoarse(
                 f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, too wide for a"
                 " certificate"
             )
-        leaders = choose_leaders(equation, x)
-        ending = _try_to_end(equation, x, e, leaders)
+        scores = arithmetic.scores(x)
+        leaders = scores.argmax(axis=1)
+        ending = _try_to_end(equation, spectrum, x, e, scores)
         if ending is not None:
+            arrays = {name: np.array(values) for name, values in kept.items()}
+            first, *rest = np.moveaxis(arrays.pop("coefficients"), 1, 0)
             return {
-                **{name: np.array(values) for name, values in kept.items()},
-                "end": x,
+                **arrays,
+                "coefficients": first,
+                "coefficients_rest": np.array(rest).reshape(len(rest), *first.shape),
+                "end": x[0],
+                "end_rest": x[1:],
                 "end_radius": e,
                 "leaders": leaders,
                 "margin": ending.margin,
@@ -95,41 +104,43 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
 
 
 def _step(
-    equation: Equation, x: np.ndarray, spread: Spread, h: float
+    equation: Equation, arithmetic: Arithmetic, x: np.ndarray, spread: Spread, h: float
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """One step from x (n, d), from which the tokens differ by the Spread; (the step, G at its end,
-    the rest E (n,)).
+    """One step from x (parts, n, d), from which the tokens differ by the Spread; (the step, G at
+    its end, the rest E (n,)).
     """
-    leader = choose_leaders(equation, x)
+    digits, n = arithmetic.digits, x.shape[1]
+    score = arithmetic.scores(x)
+    leader = score.argmax(axis=1)
     pairs = all_pairs(equation, leader)
-    row = x @ equation.M
-    score = (row[pairs.row] * (x[pairs.column] - x[pairs.leader])).sum(axis=1)
-    is_in = score > ALMOST_NEGLIGIBLE
-    c, h = expand(equation, x, leader, pairs.at(is_in), h)
-    powers = (0.5 ** np.arange(len(c)))[:, None, None]
-    for attempt in range(MOST_HALVINGS):
-        polynomials = take_polynomials(equation, c, pairs)
-        pieces = choose_pieces(equation, h, polynomials, pairs)
-        ranges = find_ranges(polynomials, pairs, pieces)
-        highest = (ranges.score + ranges.on_piece.score).max(axis=0)
-        is_out = highest < NEGLIGIBLE
-        if (
-            not (is_in | is_out).all() and attempt < MOST_HALVINGS - 1
-        ):  # the polynomial knows nothing of such a pair
-            c, h = c * powers, 0.5 * h
+    is_in = score[pairs.row, pairs.column] > digits.almost_negligible
+    c, h = arithmetic.expand(x, leader, pairs.at(is_in), h)
+    polynomials, shorter = arithmetic.polynomials(c, pairs), 0
+    for _ in range(MOST_HALVINGS):
+        highest = highest_scores(polynomials)
+        is_fine = is_in | (np.maximum.accumulate(highest) < digits.negligible)
+        if not is_fine.all():  # the polynomial knows nothing of such a pair: end before it counts
+            last = max(int(is_fine.all(axis=1).sum()), 1) / len(highest)
+            c, polynomials, h = _shortened(c, polynomials, h, 2.0 ** np.floor(np.log2(last)))
             continue
-        weight_out = equation.counts[pairs.column] * upper(highest) * UP
-        defect, tail = bound_defect(
-            equation, c, h, leader, pairs.at(~is_out), pairs.at(is_out), weight_out[is_out]
+        most = highest.max(axis=0)
+        weight_out = np.where(
+            most < digits.negligible, equation.counts[pairs.column] * upper(most) * UP, np.nan
         )
-        speed = max(float(np.sqrt((c[1] ** 2).sum(axis=1)).max()) / h, 1e-300)
-        if np.isfinite(defect).all() and (float(tail.max()) <= WANTED_TAIL * speed or attempt >= 4):
+        defect, tail = bound_defect(
+            equation, arithmetic, c, h, leader, pairs, polynomials, weight_out
+        )
+        speed = max(float(np.sqrt((c[0, 1] ** 2).sum(axis=1)).max()) / h, 1e-300)
+        is_small = float(tail.max()) <= digits.smallest * speed or shorter >= 4
+        if np.isfinite(defect).all() and is_small:
             break
-        c, h = c * powers, 0.5 * h
+        c, polynomials, h = _shortened(c, polynomials, h, 0.5)
+        shorter += 1
     else:
-        raise NotProved("no finite bound of the defect was found")
-    far = spread.norms(len(x))
-    around = pair_norms(spread.G, spread.sizes, pairs, len(x))
+        raise TooCoarse("no finite bound of the defect was found")
+    far = spread.norms(n)
+    around = pair_norms(spread.G, spread.sizes, pairs, n)
+    ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials))
     for _ in range(MOST_HALVINGS):
         bounds = find_bounds(
             equation,
@@ -141,9 +152,9 @@ def _step(
         sums = comparison_matrices(equation, ranges, h, leader, bounds).sum(axis=2).max(axis=1)
         if float(sums.mean()) <= MOST_GROWTH:
             break
-        c, h = c * powers, 0.5 * h  # the bound of the defect holds on the shorter step, too
-        polynomials = take_polynomials(equation, c, pairs)
-        ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials, pairs))
+        # the bound of the defect holds on the shorter step, too
+        c, polynomials, h = _shortened(c, polynomials, h, 0.5)
+        ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials))
     pieces = int(np.clip(np.ceil(float(sums.max()) / GROWTH), ranges.pieces, MOST_PIECES))
     for _ in range(4):
         if pieces != ranges.pieces:
@@ -154,8 +165,8 @@ def _step(
         except NotProved:
             pieces = 2 * pieces
     else:
-        raise NotProved("the error bound does not stay inside its tube")
-    radius = KEPT * (token_norms(np.abs(G) @ spread.sizes, len(x)) + E)
+        raise TooCoarse("the error bound does not stay inside its tube")
+    radius = KEPT * (token_norms(np.abs(G) @ spread.sizes, n) + E)
     return (
         {
             "h": h,
@@ -171,20 +182,19 @@ def _step(
     )
 
 
-def _end_of(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the polynomial at s = 1, rounded (n, d); a bound of what rounding made of it, (n,))."""
-    value, off = c[-1].copy(), np.zeros(c.shape[1:])
-    for coefficient in c[-2::-1]:
-        value = value + coefficient
-        off += np.abs(value)
-    return value, np.sqrt(((1.01 * UNIT * off) ** 2).sum(axis=1)) * UP
+def _shortened(
+    c: np.ndarray, polynomials: Polynomials, h: float, factor: float
+) -> tuple[np.ndarray, Polynomials, float]:
+    """The same polynomial on a step that is shorter by a power of two."""
+    powers = factor ** np.arange(c.shape[1])
+    return c * powers[:, None, None], polynomials.scaled(factor), factor * h
 
 
 def _try_to_end(
-    equation: Equation, x: np.ndarray, e: np.ndarray, leaders: np.ndarray
+    equation: Equation, spectrum: Spectrum, x: np.ndarray, e: np.ndarray, scores: np.ndarray
 ) -> Ending | None:
     """The Ending, looked for only where every gap is already wide."""
-    scores = x @ equation.M @ x.T
-    gaps = np.where(equation.seen, scores[np.arange(len(x)), leaders][:, None] - scores, np.inf)
-    gaps[np.arange(len(x)), leaders] = np.inf
-    return find_ending(equation, x, e, leaders) if float(gaps.min()) > 40.0 else None
+    leaders = scores.argmax(axis=1)
+    gaps = np.where(equation.seen, -scores, np.inf)
+    gaps[np.arange(len(gaps)), leaders] = np.inf
+    return find_ending(equation, spectrum, x, e, leaders) if float(gaps.min()) > 40.0 else None

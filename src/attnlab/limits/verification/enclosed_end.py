@@ -24,13 +24,13 @@ def check_leak(
     """What softmax leaks for ever, if gaps stay above (G - 1) e^{mu s}, moves no coordinate of a
     leader by more than `leak`.
     """
-    rates = flow.rates
+    rates = np.diagonal(flow.V)
     require((rates > 0.0).any() and 0.0 < mu, "mu must be positive, and so must a rate.")
     fastest = as_fraction(float(np.abs(rates).max()))
     room = (as_fraction(margin) - 1) * as_fraction(mu) - 2 * fastest
     require(margin > 1.0 and room > 0, "The margin is too small for the leak to be bounded.")
     with upwards():
-        size = (norms(as_number(end)) + as_number(radius)).max()
+        size = (norms(as_number(end).sum(axis=0)) + as_number(radius)).max()
         total = 2 * gmpy2.mpfr(int(flow.counts.sum())) * gmpy2.mpfr(fastest) * size
         with downwards():
             below = gmpy2.mpfr(room)
@@ -50,18 +50,18 @@ def check_gaps(
     """Every gap stays above G e^{mu s}: all partial sums, from below, are not negative. Returns how
     many gaps there are.
     """
-    d = end.shape[1]
-    x, off, leak = as_fraction(end), as_fraction(radius), as_fraction(leak)
-    rates = [gmpy2.mpq(float(rate)) for rate in flow.rates]
+    d = end.shape[2]
+    x, off, leak = as_fraction(end).sum(axis=0), as_fraction(radius), as_fraction(leak)
+    rates = [gmpy2.mpq(float(rate)) for rate in np.diagonal(flow.V)]
     exponents = sorted(
         {a + b for a in (*rates, 0) for b in (*rates, 0)} | {gmpy2.mpq(mu)}, reverse=True
     )
     count = 0
-    for i in range(len(end)):
+    for i in range(len(x)):
         own = int(leader[i])
         X, X_off = x[own], off[own] + leak
         D, D_off = x[i] - X, (off[i] + off[own] + 2 * leak if i != own else 0)
-        ks = np.flatnonzero(flow.seen[i] & (np.arange(len(end)) != own))
+        ks = np.flatnonzero(flow.seen[i] & (np.arange(len(x)) != own))
         for k in ks:
             other = int(leader[k])
             B = X - x[other]  # between the leaders; 0 if they are one
@@ -107,22 +107,23 @@ def enclose_points(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(lowest, highest) limits of z along the growing coordinates, (m, k) each, as MPFR numbers."""
     t = as_fraction(steps).sum()
-    grows = np.flatnonzero(flow.rates > 0.0)
+    rates = np.diagonal(flow.V)
+    grows = np.flatnonzero(rates > 0.0)
     x, off = (
-        as_fraction(end)[leader][:, grows],
+        as_fraction(end).sum(axis=0)[leader][:, grows],
         (as_fraction(radius)[leader] + as_fraction(leak))[:, None],
     )
     found = []
     for bound, opposite, sign in ((downwards, upwards, -1), (upwards, downwards, 1)):
         with bound():
             near = np.array(
-                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]],
+                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in rates[grows]],
                 dtype=object,
             )
             edge = as_number(x + sign * off)
         with opposite():
             far = np.array(
-                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in flow.rates[grows]],
+                [gmpy2.exp(gmpy2.mpfr(-gmpy2.mpq(float(rate)) * t)) for rate in rates[grows]],
                 dtype=object,
             )
         with bound():

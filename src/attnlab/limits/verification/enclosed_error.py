@@ -16,18 +16,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlab.limits.verification.enclosed_flow import Flow, Step
+from attnlab.limits.verification.enclosed_numbers import as_number, tiny, values
 from attnlab.limits.verification.record import require
 
 UP = 1.0 + 1e-8
 VALUES = 1e-13
-"""Of values of polynomials of order below 64, and of products over at most 12 coordinates: a
+"""Of values of polynomials of order below 256, and of products over at most 12 coordinates: a
 hundred times what there is."""
 
 COEFFICIENTS = 1e-10
 """Of the Taylor coefficients of J: thousands of times what there is."""
 
 SMALL = 1e-9
-"""A weight that stays below this on a piece is no part of J."""
+"""A weight is no part of J on a piece where its product with distances and scores stays below
+this.
+"""
+
+SMALLEST = 1e-290
+"""Charged for numbers that are too small for doubles."""
+
+FINE = 384
+"""Into how many parts a step is cut to bound the scores on it."""
 
 DISCS = (3.0, 4.5, 6.0, 10.0)
 TERMS = 6
@@ -86,21 +95,19 @@ class ErrorSet:
 
 
 class Sizes:
-    """Bounds of M^T p (m,) and of p_j - p_l (m, m), their slopes and second derivatives, for |s|
-    <= reach.
+    """Bounds of M^T p (m,), of p_j - p_l (m, m) and of scores (m, m), of their slopes and second
+    derivatives, for |s| <= reach.
     """
 
-    def __init__(self, c: np.ndarray, M_size: np.ndarray, leader: np.ndarray, reach: float):
-        k = np.arange(len(c), dtype=float)
-        q, w = lengths(np.abs(c) @ M_size), lengths(c[:, None] - c[:, leader][:, :, None])
-        powers = (reach**k, k * reach ** (k - 1.0), k * (k - 1.0) * reach ** (k - 2.0))
-        self.q = [np.tensordot(power, q, axes=1) * UP for power in powers]
-        self.w = [np.tensordot(power, w, axes=1) * UP for power in powers]
+    def __init__(self, q: np.ndarray, w: np.ndarray, g: np.ndarray, reach: float):
+        """q (order + 1, m), w (order + 1, m, m) and g (2 order + 1, m, m) bound coefficients."""
+        self.q, self.w, self.g = (self._sums(one, reach) for one in (q, w, g))
 
-    def bend(self) -> np.ndarray:
-        """A bound of the second derivative of the scores."""
-        q, w = [one[:, None] for one in self.q], self.w
-        return np.asarray((q[2] * w[0] + 2.0 * q[1] * w[1] + q[0] * w[2]) * UP)
+    @staticmethod
+    def _sums(bounds: np.ndarray, reach: float) -> list[np.ndarray]:
+        k = np.arange(len(bounds), dtype=float)
+        powers = (reach**k, k * reach ** (k - 1.0), k * (k - 1.0) * reach ** (k - 2.0))
+        return [np.tensordot(power, bounds, axes=1) * UP + SMALLEST for power in powers]
 
 
 class Followed:
@@ -118,59 +125,123 @@ class Followed:
             )
             * UP
         )
-        self.V_norm = float(np.abs(flow.rates).max())
+        self.V_norm = flow.V_norm * UP
         self.counts = np.where(flow.seen, flow.counts, 0.0)
         self.half = 0.5 / step.pieces
-        self.on_step = Sizes(step.coefficients, self.M_size, step.leader, 1.0)
+        c = step.coefficients
+        self.w = c[:, None] - c[:, step.leader][:, :, None]
+        for part in step.rest:
+            self.w = self.w + (part[:, None] - part[:, step.leader][:, :, None])
+        beyond = np.abs(step.rest).sum(axis=0)
+        self.w_off = VALUES * lengths(np.abs(self.w)) + 2.0**-52 * (
+            lengths(beyond)[:, None] + lengths(beyond[:, step.leader])[:, :, None]
+        )
+        self.w_off[:, np.arange(self.m), step.leader] = 0.0  # 0 is exact
+        self.bounds = (lengths(np.abs(c) @ self.M_size), lengths(self.w) + self.w_off)
+        self.g, self.g_off = self._scores()
+        self.on_step = Sizes(*self.bounds, np.abs(self.g) + self.g_off, 1.0)
+        self.g_rounding = self._charged(self.g, self.g_off)
+        near = self.highest() > step.negligible - 10.0
+        near[np.arange(self.m), step.leader] = False
+        if len(step.rest) and near.any():
+            self._improve(*np.nonzero(near & flow.seen))
+            self.on_step = Sizes(*self.bounds, np.abs(self.g) + self.g_off, 1.0)
+            self.g_rounding = self._charged(self.g, self.g_off)
         self.on_discs = [
-            Sizes(step.coefficients, self.M_size, step.leader, 1.0 + (disc - 1.0) * self.half)
+            Sizes(*self.bounds, np.abs(self.g) + self.g_off, 1.0 + (disc - 1.0) * self.half)
             for disc in DISCS
         ]
+        self.top = self.highest()
         q, w = self.on_step.q, self.on_step.w
-        self.q_rounding, self.w_rounding = VALUES * (q[0] + q[1]), VALUES * (w[0] + w[1])
-        self.g_rounding = VALUES * 3.0 * (q[0] + q[1])[:, None] * (w[0] + w[1])
+        self.q_rounding = VALUES * (q[0] + q[1])
+        orders = 1.0 + np.arange(len(c))
+        self.w_rounding = VALUES * (w[0] + w[1]) + np.tensordot(orders, self.w_off, axes=1) * UP
+
+    def _charged(self, g: np.ndarray, off: np.ndarray) -> np.ndarray:
+        """What values and slopes of the scores are off by, (m, m)."""
+        orders = 1.0 + np.arange(len(g))
+        return np.asarray(np.tensordot(orders, off + VALUES * np.abs(g), axes=1) * UP + SMALLEST)
+
+    def _scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (2 order + 1, m, m) of the scores above their leader's, in doubles, and
+        bounds of what they are off by.
+        """
+        q, count = self.step.coefficients @ self.M, len(self.w)
+        q_bound, w_bound = self.bounds
+        g, off = np.zeros((2, 2 * count - 1, self.m, self.m))
+        for a in range(count):
+            g[a : a + count] += np.einsum("ib,kijb->kij", q[a], self.w)
+            off[a : a + count] += q_bound[a][:, None] * (VALUES * w_bound + self.w_off)
+        return g, off * UP
+
+    def _improve(self, row: np.ndarray, column: np.ndarray) -> None:
+        """The scores of some pairs, computed with many digits."""
+        with values(self.step.parts):
+            p = self.step.exact()
+            q = (p @ as_number(self.flow.M))[:, row]
+            w = p[:, column] - p[:, self.step.leader[row]]
+            g = np.zeros((2 * len(p) - 1, len(row)), dtype=object)
+            for a in range(len(p)):
+                g[a : a + len(p)] += (q[a] * w).sum(axis=2)
+            found = g.astype(float)
+        q_bound, w_bound = self.bounds[0][:, row], self.bounds[1][:, row, column]
+        charged = np.zeros(found.shape)
+        for a in range(len(p)):
+            charged[a : a + len(p)] += q_bound[a] * w_bound
+        p_bound = lengths(self.step.coefficients)
+        around = p_bound[:, column] + p_bound[:, self.step.leader[row]]
+        for a in range(len(p)):  # of differences of rounded tokens
+            charged[a : a + len(p)] += q_bound[a] * around
+        self.g[:, row, column] = found
+        self.g_off[:, row, column] = (
+            2.0**-50 * np.abs(found) + tiny(self.step.parts) * charged
+        ) * UP
+
+    def bounded_scores(self) -> np.ndarray:
+        """Bounds (2 order + 1, m, m) of the scores' first coefficients, and of the moduli of the
+        others.
+        """
+        return np.concatenate([self.g[:1], np.abs(self.g[1:])]) + self.g_off * UP
 
     def highest(self) -> np.ndarray:
         """Bounds (m, m) of the scores above their leader's, on the polynomial during the whole
         step.
         """
-        found, half = np.full((self.m, self.m), -np.inf), self.half
-        for number in range(self.step.pieces):
-            _, _, g = self._series((2 * number + 1) * half)
-            found = np.maximum(
-                found,
-                g[0] + (np.abs(g[1]) + 0.5 * half**2 * self.on_step.bend() + self.g_rounding) * UP,
-            )
-        return found
+        half, k = 0.5 / FINE, np.arange(len(self.g))
+        middle = (2.0 * np.arange(FINE)[:, None] + 1.0) * half
+        flat = self.g.reshape(len(k), -1)
+        slope = np.abs((k * middle ** np.maximum(k - 1, 0)) @ flat)
+        off = 0.5 * half**2 * self.on_step.g[2].ravel() + 2.0 * self.g_rounding.ravel()
+        found = (middle**k @ flat + (half * slope + off) * UP).max(axis=0)
+        return np.asarray(found.reshape(self.m, self.m))
 
     def _series(self, middle: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Series in half lengths at the middle of a piece: M^T p (3, m, d), p_j - p_{leader of i}
         (3, m, m, d), scores (3, m, m).
         """
-        c, k, half = self.step.coefficients, np.arange(len(self.step.coefficients)), self.half
-        p = np.stack(
-            [
-                np.tensordot(
-                    np.array([math.comb(int(j), a) for j in k])
-                    * middle ** np.maximum(k - a, 0)
-                    * half**a,
-                    c,
-                    axes=1,
-                )
+
+        def at_middle(coefficients: np.ndarray) -> np.ndarray:
+            k = np.arange(len(coefficients))
+            shifts = [
+                np.array([math.comb(int(j), a) for j in k])
+                * middle ** np.maximum(k - a, 0)
+                * self.half**a
                 for a in range(3)
             ]
-        )
-        q, w = p @ self.M, p[:, None] - p[:, self.step.leader][:, :, None]
-        return q, w, series(q[:, :, None], w).sum(axis=-1)
+            return np.stack([np.tensordot(shift, coefficients, axes=1) for shift in shifts])
+
+        q = at_middle(self.step.coefficients) @ self.M
+        return q, at_middle(self.w), at_middle(self.g)
 
     def follow(self, before: ErrorSet) -> tuple[np.ndarray, np.ndarray]:
         """(G at the end of the step, bounds (m,) of the rest E); or Failed."""
         step, G, E = self.step, before.G, np.zeros(self.m)
         length, defect = 1.0 / step.pieces, step.defect * step.h * UP
+        lever = 1.0 + self.on_step.q[0][:, None] * self.on_step.w[0]  # of a weight, on errors
         for number in range(step.pieces):
             q, w, g = self._series((2 * number + 1) * self.half)
-            off = (np.abs(g[1]) + 0.5 * self.half**2 * self.on_step.bend() + self.g_rounding) * UP
-            is_kept = self.counts * above(g[0] + off) > SMALL
+            off = (np.abs(g[1]) + 0.5 * self.half**2 * self.on_step.g[2] + self.g_rounding) * UP
+            is_kept = self.counts * above(np.minimum(g[0] + off, self.top)) > SMALL / lever
             is_kept[np.arange(self.m), step.leader] = True
             P, xbar, J = self._linearised(g, q, w, is_kept)
             G, during, apart, left_out, rounding = self._moved(
@@ -217,7 +288,8 @@ class Followed:
         around[index, leader] = 0.0
         q_off = self.M_norm * far * UP
         tube_off = (on_step.q[0][:, None] * around + q_off[:, None] * (on_step.w[0] + around)) * UP
-        most, least = counts * above(g[0] + off + tube_off), counts * below(g[0] - off - tube_off)
+        most = counts * above(np.minimum(g[0] + off, self.top) + tube_off)
+        least = counts * below(g[0] - off - tube_off)
         rest = np.maximum(least.sum(axis=1)[:, None] / UP - least * UP, 0.0)
         highest = np.where(np.isinf(most), 1.0, np.minimum(most / (most + rest) * UP, 1.0))
         highest = np.where(counts > 0.0, highest, 0.0)
@@ -268,7 +340,7 @@ class Followed:
         )
         for i in range(m):
             J[:, i, :, i] += second[:, i] @ self.M.T
-        J = J * self.flow.rates[:, None, None]
+        J = np.einsum("ab,kibjc->kiajc", self.flow.V, J)
         return P, xbar, J.reshape(3, m * d, m * d)
 
     def _left_out(
@@ -295,12 +367,12 @@ class Followed:
         mean_sum = (weight * all_w).sum(axis=1)
         plain = weight * (1.0 + (all_w + mean_sum[:, None]) * all_q[:, None])
         plain += np.diag(self.M_norm * ((weight * all_w**2).sum(axis=1) + mean_sum**2))
-        rounding = 10.0 * float(self.g_rounding[is_kept].max()) + COEFFICIENTS
+        rounding = 20.0 * float(self.g_rounding[is_kept].max()) + COEFFICIENTS
         for disc, sizes in zip(DISCS, self.on_discs, strict=True):
             square = 0.5 * (disc * half) ** 2
             off = (
                 np.where(
-                    is_kept, disc * (np.abs(g[1]) + self.g_rounding) + square * sizes.bend(), 0.0
+                    is_kept, disc * (np.abs(g[1]) + self.g_rounding) + square * sizes.g[2], 0.0
                 )
                 * UP
             )

@@ -1,7 +1,7 @@
 """One step of a proof checked again: the defect of its polynomial. No code of the prover is used.
 
-Values are computed with 160 bits, so that their rounding is charged as a whole; bounds are rounded
-up by MPFR. The formulas are in docs/limits.md, "What proof=True proves".
+Values are computed with 160 bits or more, so that their rounding is charged as a whole; bounds are
+rounded up by MPFR. The formulas are in docs/limits.md, "What proof=True proves".
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ import gmpy2
 import numpy as np
 
 from attnlab.limits.verification.enclosed_numbers import (
-    TINY,
     as_fraction,
     as_number,
     downwards,
     evaluate,
     exp,
     norms,
+    tiny,
     upwards,
     values,
 )
 from attnlab.limits.verification.record import require
 
-NODES = 42
-NEGLIGIBLE = -60.0
 ELLIPSES = (4.0, 3.0, 5.0, 6.0, 2.5, 8.0, 2.0, 10.0)
 
 
@@ -36,11 +34,22 @@ class Flow:
     j; x_i' = V sum P_ij x_j.
     """
 
-    rates: np.ndarray  # (d,) doubles: V is diagonal
+    V: np.ndarray  # (d, d) doubles
     M: np.ndarray  # (d, d) exact fractions
     seen: np.ndarray  # (m, m)
     counts: np.ndarray  # (m,) whole numbers
     start: np.ndarray  # (m, d) doubles
+
+    @property
+    def V_norm(self) -> float:
+        """A bound of the norm of V."""
+        return norm_above(np.abs(self.V))
+
+
+def norm_above(size: np.ndarray) -> float:
+    """A bound of the norm of a matrix whose entries have at most these moduli."""
+    by_sums = math.sqrt(float(size.sum(axis=0).max()) * float(size.sum(axis=1).max()))
+    return min(by_sums, math.sqrt(float((size**2).sum()))) * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,34 +65,60 @@ class Step:
     defect: np.ndarray
     tube: np.ndarray
     radius: np.ndarray
+    rest: np.ndarray  # (rest, order + 1, m, d): what is added to the coefficients
+
+    @property
+    def parts(self) -> int:
+        """How many doubles a coefficient is the sum of."""
+        return 1 + len(self.rest)
+
+    @property
+    def nodes(self) -> int:
+        """At how many nodes the defect is evaluated."""
+        return 10 + 32 * self.parts
+
+    @property
+    def negligible(self) -> float:
+        """A score that stays below the leader's by this is left out and charged."""
+        return -20.0 - 40.0 * self.parts
+
+    def exact(self) -> np.ndarray:
+        """The coefficients as MPFR numbers, to the precision that is set."""
+        return np.asarray(sum(map(as_number, self.rest), as_number(self.coefficients)))
 
 
 class Checked:
     """One step, with what several checks need."""
 
-    def __init__(self, flow: Flow, step: Step, highest: np.ndarray):
-        """highest: bounds (m, m) of the scores of pairs, above their leader's, during the step."""
-        self.flow, self.step, self.highest = flow, step, highest
-        with values():
-            self.c = as_number(step.coefficients)
+    def __init__(self, flow: Flow, step: Step, highest: np.ndarray, scores: np.ndarray):
+        """highest: bounds (m, m) of the scores of pairs, above their leader's, during the step.
+        scores: bounds (2 order + 1, m, m) of their first coefficients, and of the moduli of others.
+        """
+        self.flow, self.step, self.highest, self.scores = flow, step, highest, scores
+        self.tiny = tiny(step.parts)
+        with values(step.parts):
+            self.c = step.exact()
             self.q = self.c @ as_number(flow.M)
             factors = as_number(np.arange(1.0, len(self.c)))[:, None, None]
-            self.v = -self.c[:, step.leader] * as_number(
-                flow.rates
-            )  # coefficients of p' - V p_l, per unit of time
+            self.V = as_number(flow.V)
+            # coefficients of p' - V p_l, per unit of time
+            self.v = -self.c[:, step.leader] @ self.V.T
             self.v[:-1] += self.c[1:] * factors / gmpy2.mpfr(step.h)
         with upwards():
             self.c_norms = norms(self.c)
-            self.V_norm = gmpy2.mpfr(float(np.abs(flow.rates).max()))
+            self.V_norm = gmpy2.mpfr(flow.V_norm)
 
     def check_defect(self) -> float:
         """Each stored bound of |p' - f(p)| holds. Returns the largest found bound, relative to the
         stored one.
         """
-        with values():
-            N = np.arange(NODES)
+        with values(self.step.parts):
+            count = self.step.nodes
             nodes = np.array(
-                [(1 + gmpy2.cos(gmpy2.const_pi() * (2 * int(k) + 1) / (2 * NODES))) / 2 for k in N],
+                [
+                    (1 + gmpy2.cos(gmpy2.const_pi() * (2 * k + 1) / (2 * count))) / 2
+                    for k in range(count)
+                ],
                 dtype=object,
             )
             p = evaluate(self.c, nodes)
@@ -108,69 +143,57 @@ class Checked:
         leader, counts = int(self.step.leader[i]), self.flow.counts
         sees = self.flow.seen[i].copy()
         sees[leader] = False
-        is_in = sees & ~(self.highest[i] < NEGLIGIBLE)
+        is_in = sees & ~(self.highest[i] < self.step.negligible)
         js, out = np.flatnonzero(is_in), np.flatnonzero(sees & ~is_in)
-        with values():
-            rates = as_number(self.flow.rates)
+        with values(self.step.parts):
             of_leader = gmpy2.mpfr(int(counts[leader]))
             w = p[:, js] - p[:, [leader]]
             E = exp((q[:, None] * w).sum(axis=-1)) * as_number(counts[js].astype(float))
             Z = E.sum(axis=1) + of_leader
-            R = Z[:, None] * v - (E[:, :, None] * w).sum(axis=1) * rates
+            R = Z[:, None] * v - (E[:, :, None] * w).sum(axis=1) @ self.V.T
             w_all = self.c[:, js] - self.c[:, [leader]]
-            start = (self.q[0, i] * w_all[0]).sum(axis=-1) - (
-                abs(self.q[0, i]) * abs(w_all[0])
-            ).sum(axis=-1)
         with upwards():
             at_nodes = norms(R).max() + self._rounding(i, js)
             lebesgue = gmpy2.mpfr(1.0001) * (
-                2 * gmpy2.log(gmpy2.mpfr(NODES)) / gmpy2.const_pi() * (1 + TINY) + 1
+                2 * gmpy2.log(gmpy2.mpfr(self.step.nodes)) / gmpy2.const_pi() * (1 + 1e-20) + 1
             )
             lost = gmpy2.mpfr(0)
             if len(out):
                 weights = exp(as_number(self.highest[i, out])) * as_number(
                     counts[out].astype(float)
                 )
-                with values():
+                with values(self.step.parts):
                     apart = self.c[:, out] - self.c[:, [leader]]
                 fast, reach = norms(self.v[:, i]).sum(), norms(apart).sum(axis=0)
                 lost = (weights * (fast + self.V_norm * reach)).sum()
             best = gmpy2.inf()
             for rho in ELLIPSES:  # until one shows what is wanted
                 found = (
-                    lebesgue * at_nodes + self._missed(i, js, w_all, rho, start, lebesgue) + lost
+                    lebesgue * at_nodes + self._missed(i, js, w_all, rho, lebesgue) + lost
                 ) / of_leader
                 best = found if found < best else best
                 if best <= enough:
                     break
             return best
 
-    def _missed(
-        self, i: int, js: np.ndarray, w_all: np.ndarray, rho: float, start: np.ndarray, lebesgue
-    ):
+    def _missed(self, i: int, js: np.ndarray, w_all: np.ndarray, rho: float, lebesgue):
         """What the nodes can miss, from a bound on an ellipse. Rounding is upwards.
 
         On the ellipse |s| <= most_s, so the real part of a score is at most its value at s = 0,
-        minus the constant term of the majorant, which `start` has, plus the majorant.
+        plus the bounds of its other terms.
         """
         leader = int(self.step.leader[i])
         rho = gmpy2.mpfr(rho)
         most_s = (1 + (rho + 1 / rho) / 2) / 2
-        powers = np.array([most_s**k for k in range(len(self.c))], dtype=object)
-        q, v = (
-            (powers[:, None] * abs(self.q[:, i])).sum(axis=0),
-            (powers[:, None] * abs(self.v[:, i])).sum(axis=0),
-        )
-        w = (powers[:, None, None] * abs(w_all)).sum(axis=0)
-        p = (powers[:, None] * self.c_norms).sum(axis=0)  # of norms
-        off = TINY * (1 + norms(q) * (p[js] + p[leader])) * len(self.c) ** 2
-        E = exp(start + ((q * w).sum(axis=-1) + off)) * as_number(
-            self.flow.counts[js].astype(float)
-        )
+        powers = np.array([most_s**k for k in range(len(self.scores))], dtype=object)
+        v = (powers[: len(self.c), None] * abs(self.v[:, i])).sum(axis=0)
+        w = (powers[: len(self.c), None, None] * abs(w_all)).sum(axis=0)
+        scores = (powers[:, None] * as_number(self.scores[:, i, js])).sum(axis=0)
+        E = exp(scores) * as_number(self.flow.counts[js].astype(float))
         Z = E.sum() + int(self.flow.counts[leader])
         N = (E[:, None] * w).sum(axis=0)
-        size = norms(Z * v + as_number(abs(self.flow.rates)) * N)
-        return (1 + lebesgue) * 2 * size * rho / (rho - 1) / _power_down(rho, NODES)
+        size = norms(Z * v + abs(self.V) @ N)
+        return (1 + lebesgue) * 2 * size * rho / (rho - 1) / _power_down(rho, self.step.nodes)
 
     def _rounding(self, i: int, js: np.ndarray):
         """What rounding makes of R at the nodes, where 0 <= s <= 1, so that scores are at most
@@ -180,12 +203,12 @@ class Checked:
         p, q = self.c_norms.sum(axis=0), norms(abs(self.q[:, i])).sum()
         E = exp(as_number(self.highest[i, js])) * as_number(self.flow.counts[js].astype(float))
         Z = E.sum() + int(self.flow.counts[leader])
-        of_scores = TINY * (1 + q * (p[js] + p[leader])) * count**2
+        of_scores = self.tiny * (1 + q * (p[js] + p[leader])) * count**2
         terms = (
             Z * (p[i] * count / self.step.h + self.V_norm * p[leader])
             + self.V_norm * (E * (p[js] + p[leader])).sum()
         )
-        return 8 * terms * (TINY * count**2 + of_scores.sum())
+        return 8 * terms * (self.tiny * count**2 + of_scores.sum())
 
 
 def _power_down(rho, exponent: int):
@@ -193,11 +216,12 @@ def _power_down(rho, exponent: int):
         return rho**exponent
 
 
-def distance(coefficients: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Bounds of how far the polynomial at s = 1 is from `start` (m, d), (m,): both are exact
-    doubles.
+def distance(step: Step, start: np.ndarray) -> np.ndarray:
+    """Bounds of how far the polynomial at s = 1 is from the sum of the parts `start` (parts, m, d),
+    (m,): both are exact.
     """
-    apart = abs(as_fraction(coefficients).sum(axis=0) - as_fraction(start))
+    end = sum(as_fraction(one).sum(axis=0) for one in (step.coefficients, *step.rest))
+    apart = abs(end - as_fraction(start).sum(axis=0))
     with upwards():
         return norms(as_number(apart))
 
@@ -207,7 +231,10 @@ def check_numbers(step: Step) -> None:
     require(np.isfinite(step.h) and step.h > 0.0, "The length of a step is not positive.")
     require(1 <= step.pieces <= 4096, "A step must have between 1 and 4096 pieces.")
     require(
-        np.isfinite(step.coefficients).all() and 2 <= len(step.coefficients) <= 64,
+        np.isfinite(step.coefficients).all()
+        and np.isfinite(step.rest).all()
+        and 2 <= len(step.coefficients) <= 128
+        and step.parts <= 8,
         "A polynomial is not finite.",
     )
     for name in ("defect", "tube", "radius"):

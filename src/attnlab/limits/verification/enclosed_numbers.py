@@ -1,5 +1,5 @@
-"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits, MPFR rounded up or
-down, and exact rationals.
+"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits or more, MPFR rounded up
+or down, and exact rationals.
 """
 
 from __future__ import annotations
@@ -10,18 +10,25 @@ from collections.abc import Iterator
 import gmpy2
 import numpy as np
 
-BITS = 160
-"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-140
-of the sum of its terms.
+BITS_OF_PART = 128
+"""More bits of values, for each double that a number of the proof is the sum of. A value is the
+result of fewer than 2^16 operations, so with 32 bits beside them it is off by less than 2^-(12 +
+128 parts) of the sum of its terms.
 """
 
 BOUND_BITS = 96
 """Of bounds, which are rounded in one direction."""
 
-TINY = 2.0**-120
-"""Charged for the rounding of values, relative to the sum of their terms: far more than there
-is.
-"""
+TINY = 2.0**-90
+"""Charged for the rounding of bounds, which BOUND_BITS have."""
+
+
+def tiny(parts: int) -> float:
+    """Charged for the rounding of values, relative to the sum of their terms: far more than there
+    is.
+    """
+    return float(2.0 ** (8 - BITS_OF_PART * parts))
+
 
 as_number = np.frompyfunc(gmpy2.mpfr, 1, 1)
 as_fraction = np.frompyfunc(gmpy2.mpq, 1, 1)
@@ -48,9 +55,9 @@ def arithmetic(bits: int, direction: int) -> Iterator[None]:
         gmpy2.get_context().precision, gmpy2.get_context().round = before.precision, before.round
 
 
-def values() -> contextlib.AbstractContextManager[None]:
-    """Round to nearest, with BITS bits."""
-    return arithmetic(BITS, gmpy2.RoundToNearest)
+def values(parts: int = 1) -> contextlib.AbstractContextManager[None]:
+    """Round to nearest, with the bits for numbers that are sums of `parts` doubles."""
+    return arithmetic(32 + BITS_OF_PART * parts, gmpy2.RoundToNearest)
 
 
 def upwards() -> contextlib.AbstractContextManager[None]:

@@ -30,12 +30,14 @@ NOT_CHECKED = (
 SHAPES = {
     "h": ("steps",),
     "coefficients": ("steps", "order", "m", "d"),
+    "coefficients_rest": ("rest", "steps", "order", "m", "d"),
     "leader": ("steps", "m"),
     "pieces": ("steps",),
     "defect": ("steps", "m"),
     "tube": ("steps", "m"),
     "radius": ("steps", "m"),
     "end": ("m", "d"),
+    "end_rest": ("rest", "m", "d"),
     "end_radius": ("m",),
     "leaders": ("m",),
     "number": ("n",),
@@ -57,6 +59,11 @@ class Proved:
         """An array of the proof."""
         return self.limit.state.values[name]
 
+    @property
+    def end(self) -> np.ndarray:
+        """The parts (parts, m, d) whose sum is the end."""
+        return np.concatenate([self.value("end")[None], self.value("end_rest")])
+
     @cached_property
     def tokens(self) -> np.ndarray:
         """The first of each set of equal tokens, (m,), in their order."""
@@ -73,7 +80,7 @@ class Proved:
         m = len(self.tokens)
         seen = np.tri(m, dtype=bool) if dynamics.mask.is_causal else np.ones((m, m), dtype=bool)
         return Flow(
-            np.diagonal(weights.full_V[0]).astype(float),
+            weights.full_V[0].astype(float),
             M,
             seen,
             np.bincount(number),
@@ -111,6 +118,7 @@ class Proved:
             "The coefficients must have the axes (step, order, token, coordinate).",
         )
         sizes["order"] = self.value("coefficients").shape[1]
+        sizes["rest"] = len(np.atleast_1d(self.value("end_rest")))
         require(
             sizes["steps"] >= 1 and sizes["order"] >= 2,
             "There is no step, or a polynomial has no slope.",
@@ -155,7 +163,8 @@ class Proved:
         """The first polynomial begins at the first tokens."""
         said = check_digest(self.limit)
         require(
-            (self.value("coefficients")[0, 0] == self.flow.start).all(),
+            (self.value("coefficients")[0, 0] == self.flow.start).all()
+            and (self.value("coefficients_rest")[:, 0, 0] == 0.0).all(),
             "The first step does not begin at the first tokens.",
         )
         return said
@@ -165,6 +174,7 @@ class Proved:
         what is charged.
         """
         m, d = self.flow.start.shape
+        parts = np.concatenate([self.value("coefficients")[None], self.value("coefficients_rest")])
         before, end = ErrorSet(np.eye(m * d), np.zeros(m * d)), np.zeros(m)
         largest_defect = largest_radius = 0.0
         count = len(self.value("h"))
@@ -177,14 +187,20 @@ class Proved:
                 self.value("coefficients")[k],
                 self.value("leader")[k],
                 int(self.value("pieces")[k]),
-                *(self.value(name)[k] for name in ("defect", "tube", "radius")),
+                self.value("defect")[k],
+                self.value("tube")[k],
+                self.value("radius")[k],
+                parts[1:, k],
             )
-            following = self.value("coefficients")[k + 1, 0] if k + 1 < count else self.value("end")
+            following = parts[:, k + 1, 0] if k + 1 < count else self.end
             try:
                 check_numbers(step)
                 followed = Followed(self.flow, step)
                 largest_defect = max(
-                    largest_defect, Checked(self.flow, step, followed.highest()).check_defect()
+                    largest_defect,
+                    Checked(
+                        self.flow, step, followed.top, followed.bounded_scores()
+                    ).check_defect(),
                 )
                 with one_blas_thread():
                     G, rest = followed.follow(before)
@@ -196,7 +212,7 @@ class Proved:
                     f" and the error bound is up to {largest_radius:.3g} times as large.",
                 )
                 with upwards():
-                    jump = distance(step.coefficients, following).astype(float) * UP
+                    jump = distance(step, following).astype(float) * UP
                 before = enclose(G, before.sizes, rest + jump)
                 end = (end + jump) * UP
             except Failed as problem:
@@ -213,7 +229,7 @@ class Proved:
 
     def check_end(self) -> str:
         """From the end on, no row changes its leader."""
-        leader, end, radius = self.value("leaders"), self.value("end"), self.value("end_radius")
+        leader, end, radius = self.value("leaders"), self.end, self.value("end_radius")
         require((radius >= 0.0).all(), "A radius must not be negative.")
         require((leader[leader] == leader), "A leader in the end does not lead itself.")
         margin, mu, leak = (float(self.value(name)) for name in ("margin", "mu", "leak"))
@@ -233,7 +249,7 @@ class Proved:
             limit.grade == "proved" and limit.horizon is None,
             "A proof has the grade proved, and no horizon.",
         )
-        grows = self.flow.rates > 0.0
+        grows = np.diagonal(self.flow.V) > 0.0
         require(
             limit.basis.shape == (len(grows), grows.sum())
             and (limit.basis == np.eye(len(grows))[:, grows]),
@@ -246,7 +262,7 @@ class Proved:
         low, high = enclose_points(
             self.flow,
             self.value("h"),
-            self.value("end"),
+            self.end,
             self.value("end_radius"),
             leaders,
             float(self.value("leak")),

@@ -209,7 +209,7 @@ def _config_of(file: GgufFile, said: str, architecture: Architecture) -> dict[st
     for key, value in own.items():
         if key in architecture.keys:
             raw[architecture.keys[key]] = value
-        elif key not in CHECKED and not _is_neutral(key, value):
+        elif key not in CHECKED and not _is_neutral(own, key):
             raise BadModel(
                 f"{said}.{key} in {file.path.name} is {str(value)[:60]!r}. It is not computed here,"
                 " so hidden states would be wrong. Load the model from safetensors instead."
@@ -220,11 +220,13 @@ def _config_of(file: GgufFile, said: str, architecture: Architecture) -> dict[st
     return raw
 
 
-def _is_neutral(key: str, value: Any) -> bool:
+def _is_neutral(own: Mapping[str, Any], key: str) -> bool:
     """Whether a key that is not read changes nothing."""
-    if key == "rope.scaling.type":
-        return bool(value == "none")
-    return key in ("expert_count", "expert_used_count", "attention.sliding_window") and value == 0
+    is_stretched = own.get("rope.scaling.type", "none") != "none"
+    if key in ("rope.scaling.type", "rope.scaling.original_context_length"):
+        return not is_stretched  # the length alone is a note; factors would be tensors
+    zero = ("expert_count", "expert_used_count", "attention.sliding_window")
+    return key in zero and own[key] == 0
 
 
 def _check(file: GgufFile, said: str, own: Mapping[str, Any], raw: dict[str, Any]) -> None:
