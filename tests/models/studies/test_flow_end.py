@@ -71,7 +71,24 @@ def test_a_head_with_a_real_leader_names_the_token_that_leads():
     said = say_end(end, WORDS)
     assert said.startswith("Certified for ever") and "2 groups: a, b, c; d" in said
     assert "The leaders are b, d." in said and "rotate" not in said
-    np.testing.assert_allclose(end.points, limit.points[[0, 3]])
+    np.testing.assert_allclose(end.points, limit.points[[0, 3]][:, end.columns])
+
+
+def test_the_leading_direction_comes_first():
+    """The columns of limit.basis need not be in the order of their rates."""
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(4):
+        B, S = np.linalg.qr(rng.normal(size=(9, 4)))[0], rng.normal(size=(4, 4))
+        S = S + S.T
+        limit = al.limit(al.Weights(V=(B, S @ B.T), Q=B.T, K=B.T), rng.normal(size=(5, 9)))
+        end = read_end(limit)
+        found = [v @ B @ S @ B.T @ v / (v @ v) for v in limit.basis.T[end.columns]]
+        np.testing.assert_allclose(found, np.sort(np.linalg.eigvalsh(S))[::-1][: len(found)])
+        np.testing.assert_allclose(
+            end.points, [limit.points[group[0]][end.columns] for group in end.groups]
+        )
+        seen.add(tuple(end.columns))
+    assert len(seen) > 1
 
 
 def test_where_nothing_is_certified_there_is_no_end():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.analysis.intervals import student_interval
-from attnlab.models.checkpoints.forward import embed, seen_by, steps
+from attnlab.models.checkpoints.forward import enter, seen_by, steps
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.record import Block, Layer, Parts
 from attnlab.models.studies.sentences import measure_attention, measure_tokens
@@ -147,7 +147,7 @@ def _measure(model: Model, given: dict[str, Any]) -> Iterator[tuple[str, dict[st
 
     tokens = read_tokens(model, given.get("text"), given.get("ids"), True)
     n = len(tokens.ids)
-    x0 = embed(model.parts.embedding, tokens.ids, np.float64)
+    x0 = enter(model.parts, tokens.given, np.float64)
     seen = seen_by(model.config, np.ones(n, dtype=bool))
     for name, change in CHANGES.items():
         if not change.is_for(model):

@@ -31,7 +31,8 @@ class FlowEnd(Displayed):
     that a group follows in the end, None where that is open, or where leaders rotate. rate: the
     leading eigenvalue of V, the one with the largest real part. period: the time in which the lead
     goes round a rotating group, else None. points (groups, k): along the certified directions, k of
-    `growing`. error: of the points, relative to the largest of them.
+    `growing`, the leading one first. columns (k,): their columns in limit.basis. error: of
+    the points, relative to the largest of them.
     """
 
     grade: str
@@ -43,6 +44,7 @@ class FlowEnd(Displayed):
     period: float | None
     growing: int
     points: np.ndarray
+    columns: np.ndarray
     error: float
     __repr__ = short_repr
     instead = dict.fromkeys(VERBS, "It is a part of a Flow. Give the Flow.")
@@ -112,7 +114,8 @@ def read_end(limit: Limit) -> FlowEnd | None:
     )
     rate = leading_eigenvalue(limit.dynamics.weights)
     rotates = rate.imag != 0.0 and len(groups[0]) > 1 and bool((leaders[list(groups[0])] < 0).all())
-    points = np.array([limit.points[group[0]] for group in groups])
+    columns = leading_first(limit)
+    points = np.array([limit.points[group[0]] for group in groups])[:, columns]
     size = float(np.abs(limit.points).max(initial=0.0))
     return FlowEnd(
         grade=str(limit.grade),
@@ -124,8 +127,25 @@ def read_end(limit: Limit) -> FlowEnd | None:
         period=2.0 * math.pi / abs(rate.imag) if rotates else None,
         growing=int(limit.stats.get("growing", limit.basis.shape[1])),
         points=points,
+        columns=columns,
         error=float(limit.error) / size if size > 0.0 else 0.0,
     )
+
+
+def leading_first(limit: Limit) -> np.ndarray:
+    """Return the columns of limit.basis in the order of their rates, the largest first.
+
+    V maps their span to itself. Its matrix there has the rates on the diagonal, those of a pair
+    twice.
+    """
+    basis = np.asarray(limit.basis)
+    weights = limit.dynamics.weights
+    moved = (
+        weights.V[0][0] @ (weights.V[1][0] @ basis) if weights.is_factored else weights.V[0] @ basis
+    )
+    rates = np.diag(np.linalg.lstsq(basis, moved, rcond=None)[0])
+    size = float(np.abs(rates).max(initial=0.0)) or 1.0
+    return np.argsort(-np.round(rates / size, 9), kind="stable")  # a pair stays in its order
 
 
 def _leader(leaders: np.ndarray) -> int | None:

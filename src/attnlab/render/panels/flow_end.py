@@ -21,7 +21,7 @@ def draw_way(axes: Any, limit: Limit, end: FlowEnd, colours: np.ndarray, size: f
     time.
     """
     dress_flat(axes, ticks=5)
-    path = _known(limit)  # (T, n, k)
+    path = _known(limit)[..., end.columns]  # (T, n, k)
     if path.shape[2] == 1:
         times = limit.times[: len(path)] * end.rate.real
         for i in range(path.shape[1]):
@@ -58,9 +58,10 @@ def draw_distance(
     """
     dress_flat(axes, ticks=4)
     leading = 2 if end.rate.imag and end.points.shape[1] > 1 else 1
-    path, rate = _known(limit)[..., :leading], end.rate.real
+    path, rate = _known(limit)[..., end.columns[:leading]], end.rate.real
     size = float(np.abs(limit.points).max(initial=0.0)) or 1.0
-    away = np.linalg.norm(path - limit.points[None, :, :leading], axis=-1) / size  # (T, n)
+    ends = limit.points[None][..., end.columns[:leading]]
+    away = np.linalg.norm(path - ends, axis=-1) / size  # (T, n)
     times = limit.times[: len(path)] * rate
     is_before = limit.times[: len(path)] < limit.t
     for i in range(path.shape[1]):
