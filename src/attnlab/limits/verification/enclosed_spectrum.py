@@ -98,11 +98,9 @@ def falling(eigen: Eigen, mu: float) -> tuple[list[list[tuple]], dict[tuple, tup
     """
     d = len(eigen.rates)
     ends: dict[int | None, tuple] = {None: (gmpy2.mpq(0), gmpy2.mpq(0))}
-    for a in range(d):
-        ends[a] = (
-            eigen.rates[a] - eigen.rates_off[a],
-            eigen.rates[a] + eigen.rates_off[a],
-        )
+    for number in range(d):
+        rate, off = eigen.rates[number], eigen.rates_off[number]
+        ends[number] = (rate - off, rate + off)
     names: dict[tuple, tuple] = {}
     between: dict[tuple, tuple] = {("value", gmpy2.mpq(mu)): (gmpy2.mpq(mu), gmpy2.mpq(mu))}
     for a in ends:
