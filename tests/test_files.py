@@ -347,6 +347,9 @@ def test_a_digest_knows_its_content_again():
 STAGING = {"models/catalog/archives.py", "models/catalog/fetch.py", "models/catalog/clients.py"}
 """These write into a temporary folder, which becomes the model's folder when it is complete."""
 
+PASSED_ON = {"models/studies/tables.py"}
+"""A DataFrame whose to_csv is that of pandas: it writes where and how the user says."""
+
 
 def writes(tree: ast.AST) -> list[int]:
     """The lines of calls that write a file in place."""
@@ -406,9 +409,9 @@ def test_every_file_is_written_through_one_module():
     assert {
         name: lines
         for name, lines in found.items()
-        if lines and name not in STAGING and name != "files.py"
+        if lines and name not in STAGING | PASSED_ON and name != "files.py"
     } == {}
-    assert found["files.py"] and all(found[name] for name in STAGING)
+    assert found["files.py"] and all(found[name] for name in STAGING | PASSED_ON)
 
 
 def test_bytes_of_every_kind_are_written(tmp_path):

@@ -167,3 +167,7 @@ steps: int = al.models.sentence(model, "a sentence").sizes["step"]
 flow: al.models.Flow = al.models.flow(model, 0, 1, text="a sentence")
 outcome: object = al.models.iterate(model, "a sentence").attrs["outcome"]
 said: list[str] = al.models.findings(flow)
+given: al.models.Model = al.models.heads(Q=np.eye(3), K=np.eye(3), V=np.eye(3))
+measured: tuple[int, ...] = tuple(al.models.survey(model, ["a sentence"]).sizes.values())
+summarised: int = len(al.models.intervals(al.models.survey(model, ["a sentence"])))
+changed: object = al.models.compare(model, model)["mean"]

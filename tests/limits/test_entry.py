@@ -286,7 +286,7 @@ def test_symmetric_data_whose_limit_is_stable_are_answered_as_any_other():
 
 
 def test_undecided_claims_nothing():
-    limit = al.limit(weights([[1.0, 1.0], [0.0, 1.0]]), start(5, 2))
+    limit = al.limit(weights([[1.0, 0.5], [-0.5, 2.0]]), start(5, 2))
     assert limit.grade == "undecided" and not limit.certified and limit.count is None
     assert (
         (limit.labels == -1).all() and (limit.leaders == -1).all() and np.isnan(limit.points).all()
@@ -294,8 +294,13 @@ def test_undecided_claims_nothing():
     assert "Jordan" in limit.reason and "undecided" in repr(limit).lower()
 
 
-@pytest.mark.parametrize(
-    "V", [[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]]]
+@pytest.mark.parametrize(  # in bases in which V is not D + N
+    "V",
+    [
+        [[1.0, 0.5], [-0.5, 2.0]],
+        [[0.0, 1.0], [0.0, 0.0]],  # but there nothing grows
+        [[1, 0, 0], [0, 0.5, 0.5], [0, -0.5, -0.5]],
+    ],
 )
 def test_a_jordan_block_is_said_to_be_one(V):
     limit = al.limit(weights(V), start(4, len(V)))
@@ -392,7 +397,9 @@ def test_heads_with_equal_scores_are_one_and_others_are_refused():
     one = al.limit(weights(V), x0)
     assert np.abs(al.limit(two, x0).points - one.points).max() <= 2 * one.error
     other = al.Weights(
-        Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2), 2 * np.eye(2)]), V=np.stack([V, V])
+        Q=np.stack([np.eye(2)] * 2),
+        K=np.stack([np.eye(2), 2 * np.eye(2)]),
+        V=np.stack([V, [[1.0, 0.2], [0.0, 0.4]]]),
     )
     assert "heads" in al.limit(other, x0).reason and not al.limit(other, x0).certified
 

@@ -83,6 +83,7 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "distilbert relu": ("DistilBert", {**DISTIL, "activation": "relu"}),
     "roberta": ("Roberta", {**WIDE, "pad_token_id": 1}),
     "xlm-roberta": ("XLMRoberta", {**WIDE, "pad_token_id": 1}),
+    "camembert": ("Camembert", {**WIDE, "pad_token_id": 1}),
     "electra": ("Electra", {**WIDE, "embedding_size": 24}),
     "electra narrow": ("Electra", {**WIDE, "embedding_size": 12}),
     "gpt2": ("GPT2", GPT2),

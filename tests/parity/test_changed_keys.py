@@ -44,8 +44,7 @@ MORE = [
 def test_every_model_type_is_tried():
     tried = {config_of(name)[1]["model_type"] for name in MODELS.values()}
     types = {kind for name in al.models.families for kind in al.models.families[name].model_types}
-    # those of other libraries, and one that is RoBERTa under another name
-    assert types - tried == {"hooked_transformer", "torch_encoder", "camembert"}
+    assert types - tried == {"hooked_transformer", "torch_encoder"}  # those of other libraries
 
 
 def states_of(model: Any, given: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -152,6 +152,20 @@ def test_distances_fall_into_the_buckets_of_the_original():
         assert np.array_equal(buckets_of(offsets, buckets, farthest), theirs)
 
 
+def test_the_page_of_models_says_how_to_embed_images_and_sound():
+    """The recipes of docs/models.md give the stream that enters layer 0."""
+    vit, whisper = make("vit"), make("whisper")
+    with torch.no_grad():
+        given, mask = inputs(vit)
+        hidden, _ = original(vit, given, mask)
+        assert np.array_equal(vit.embeddings(torch.tensor(given))[0].numpy(), hidden[0, 0])
+        given, mask = inputs(whisper)
+        hidden, _ = original(whisper, given, mask)
+        encoder, gelu = whisper.encoder, torch.nn.functional.gelu
+        frames = gelu(encoder.conv2(gelu(encoder.conv1(torch.tensor(given))))).permute(0, 2, 1)
+        assert np.array_equal((frames + encoder.embed_positions.weight)[0].numpy(), hidden[0, 0])
+
+
 @pytest.mark.parametrize("buckets, farthest", [(256, 512), (6, 32), (4, 8), (50, 100)])
 def test_distances_of_deberta_fall_into_the_intervals_of_the_original(buckets, farthest):
     from attnlab.models.checkpoints.families.deberta import log_buckets

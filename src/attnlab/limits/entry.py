@@ -114,8 +114,8 @@ def limit(
         bounds for every rounding. The grade is then "proved", and `limit.state` holds the steps. If
         no proof is found, the limit is the one without it, and the reason says why. A proof takes
         seconds, at most `budget` again. Where leaders change late it needs more digits, and for
-        those `pip install "attnlab[proof]"`. V must be diagonal, or, on the sphere, have a simple
-        dominant eigenvalue.
+        those `pip install "attnlab[proof]"`. V must be diagonal or have real simple eigenvalues; on
+        the sphere, it must have a simple dominant eigenvalue.
     **options
         The words of the equation, as in `simulate`: beta, mask, geometry, kernel and the other
         axes, and dt for layers.

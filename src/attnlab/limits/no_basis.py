@@ -23,9 +23,9 @@ SINGULAR = 1e12
 """A matrix of larger condition is singular to within rounding."""
 
 NO_CERTIFICATE = (
-    "Rounding hides its structure in this basis. Limits are certified where it is exact: give tokens"
-    " and weights in a basis in which V = D + N, D diagonal, N strictly triangular, N_ab = 0 where"
-    " D_aa and D_bb differ. "
+    "Rounding hides its structure in this form. Limits are certified where it is exact: give tokens"
+    " and weights in a basis in which V = D + N as one matrix, D diagonal, N strictly triangular, N_ab"
+    " = 0 where D_aa and D_bb differ. "
 )
 PERTURB = "Or perturb V a little, which makes it diagonalizable."
 OTHERWISE = (

@@ -16,6 +16,7 @@ from attnlab.engine.simulation import add_error
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
+from attnlab.limits.closed.problem import is_one_head_with_blocks
 from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.problem import make_problem
 from attnlab.limits.undecided import undecided
@@ -175,11 +176,11 @@ class Evidence:
     @cached_property
     def parts_in_F(self) -> np.ndarray:
         """Coordinates (T, n, k) along limit.basis of the projection of z on F."""
-        if has_different_scores(
-            self.run.dynamics.weights
-        ):  # their limits are for V_h = v_h I: F is all of R^d
-            return self.z
-        problem = make_problem(self.run.dynamics, self.start)
+        dynamics = self.run.dynamics
+        if has_different_scores(dynamics.weights) or is_one_head_with_blocks(dynamics):
+            # F is spanned by coordinates, and the others are invariant, too
+            return np.asarray(self.z @ self.limit.basis)
+        problem = make_problem(dynamics, self.start)
         basis, inverse = problem.coordinates.basis, problem.coordinates.inverse
         assert basis is not None and inverse is not None
         projector = basis[:, problem.is_unstable] @ inverse[problem.is_unstable]

@@ -163,6 +163,20 @@ def test_many_random_starts_are_answered():
     assert sum(grade == "exact" for grade in grades) >= 17
 
 
+def test_statements_are_checked_against_these_limits():
+    weights, x0 = block(2)
+    run = al.simulate(weights, x0, t_end=8.0, measure_error=True)
+    found = {one.theorem: one for one in al.check(run, names=["codimension"])}
+    codimension = found["codimension"]
+    assert codimension.outcome.name == "SUPPORTED" and "limit certified" in codimension.evidence
+    # F is the first coordinate; at infinity tokens are compared along it
+    V = np.array([np.diag([1.0, -0.5]), np.diag([0.5, -0.25])])
+    other = al.Weights(Q=own()[0].Q, K=own()[0].K, V=V)
+    run = al.simulate(other, x0, t_end=6.0, measure_error=True)
+    assert al.limit(run).basis.tolist() == [[1.0], [0.0]]
+    assert al.check(run, names=["stability"])
+
+
 # ---- what is refused or open
 
 

@@ -5,6 +5,7 @@ matter is passed over.
 from __future__ import annotations
 
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -140,6 +141,21 @@ def test_a_tensor_inside_a_layer_that_nobody_reads_is_refused(family):
         match=f"tensor '{INSIDE[family]}' inside a layer.*family {family} does not compute",
     ):
         load(family, {INSIDE[family]: np.ones(4)})
+
+
+@pytest.mark.parametrize("family", tiny_models.MAKERS)
+def test_an_unknown_tensor_in_any_part_of_a_layer_is_refused(family):
+    """Beside every tensor of a layer stands another one."""
+    state, _ = tiny_models.MAKERS[family]()
+    parts = {
+        re.sub(r"\d+", "0", parent): parent
+        for name in state
+        if re.search(r"\.\d+\.", f".{name}") and (parent := name.rpartition(".")[0])
+    }
+    assert len(parts) > 1
+    for parent in parts.values():
+        with pytest.raises(BadModel, match=re.escape(f"{parent}.unknown' inside a layer")):
+            load(family, {f"{parent}.unknown": np.ones(4)})
 
 
 @pytest.mark.parametrize("family", BESIDE)

@@ -239,8 +239,14 @@ def test_generic_data_with_a_simple_leading_eigenvalue_support_the_codimension_c
     )
 
 
-def test_a_jordan_block_is_judged_on_a_settled_run():
+def test_a_jordan_block_is_judged_on_its_limit():
     verdict = judged("codimension", specimen([[1.0, 1.0], [0.0, 1.0]], n=6, t_end=14.0))
+    assert verdict.outcome is Outcome.SUPPORTED and "limit certified" in verdict.evidence
+
+
+def test_a_jordan_block_in_another_basis_is_judged_on_a_settled_run():
+    # the eigenvalue 1.5, twice, with one eigenvector
+    verdict = judged("codimension", specimen([[1.0, 0.5], [-0.5, 2.0]], n=6, t_end=10.0))
     assert verdict.outcome is not Outcome.CONTRADICTED and "No certificate" in verdict.evidence, (
         verdict.paragraph()
     )

@@ -253,9 +253,10 @@ def make_closed_problem(
     problem = ClosedProblem(dynamics, coordinates, V, M, same_head, staying_equal(dynamics, x0))
     if not (problem.growth > 0.0).any():
         raise Refused(
-            "No eigenvalue of the sum of the V_h has a positive real part, so nothing grows and"
-            " attention need not become sharp. With one head such limits are known for V = 0 and"
-            " where a Lyapunov function exists."
+            f"No eigenvalue of {'V' if heads == 1 else 'the sum of the V_h'} has a positive real part,"
+            " so nothing grows and attention need not become sharp."
+            f"{' V has a Jordan block.' if problem.is_jordan else ''} Such limits are known for one"
+            " head with V = 0, and where a Lyapunov function exists."
         )
     if len(problem.tokens) > MOST_TOKENS:
         raise Refused(

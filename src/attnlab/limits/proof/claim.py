@@ -92,7 +92,12 @@ def _proved(
     seconds: float,
 ) -> Limit:
     digest, grows = start_digest(limit.dynamics, limit.x0), spectrum.grows
-    proof = Proof(digest, equation.number, **found)
+    eigen: dict[str, Any] = {
+        "rates": spectrum.rates,
+        "rates_off": spectrum.rates_off,
+        "vectors": spectrum.right,
+    }
+    proof = Proof(digest, equation.number, **eigen, **found)
     end = np.concatenate([proof.end[None], proof.end_rest])
     points, off = find_points(spectrum, end, proof.end_radius, proof.leaders, proof.leak, proof.h)
     if not tell_apart(points, off, proof.leaders):
@@ -105,7 +110,7 @@ def _proved(
     in_space = (
         off @ np.abs(spectrum.right).T + (np.abs(points) + off) @ spectrum.right_off.T
     ).max()
-    error = max(float(off[:, grows].max()), float(in_space)) * (1.0 + 1e-9)
+    error = max(float(off[:, grows].max()), float(in_space)) * (1.0 + 1e-9) * spectrum.slack
     points = points[:, grows][equation.number]
     _compare(limit, labels, leaders, points @ basis.T, error)
     t = math.fsum(proof.h)

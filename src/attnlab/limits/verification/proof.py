@@ -18,6 +18,7 @@ from attnlab.limits.verification.enclosed_error import UP, ErrorSet, Followed, e
 from attnlab.limits.verification.enclosed_flow import Checked, Flow, check_numbers, distance
 from attnlab.limits.verification.enclosed_flow import Step as FlowStep
 from attnlab.limits.verification.enclosed_numbers import as_fraction, upwards
+from attnlab.limits.verification.enclosed_spectrum import Eigen, enclose_spectrum
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.start import check_digest
 from attnlab.limits.verification.steps import Step
@@ -28,6 +29,9 @@ NOT_CHECKED = (
     "Changes of leader, and z at the times asked for: they are those of the limit without proof.",
 )
 SHAPES = {
+    "rates": ("d",),
+    "rates_off": ("d",),
+    "vectors": ("d", "d"),
     "h": ("steps",),
     "coefficients": ("steps", "order", "m", "d"),
     "coefficients_rest": ("rest", "steps", "order", "m", "d"),
@@ -87,6 +91,12 @@ class Proved:
             self.limit.x0[self.tokens],
         )
 
+    @cached_property
+    def eigen(self) -> Eigen:
+        """V in eigen-coordinates."""
+        names = ("rates", "rates_off", "vectors")
+        return enclose_spectrum(self.flow.V, *(self.value(name) for name in names))
+
     def check_equation(self) -> str:
         """The equation is one of those that the proof is about, and the arrays have the shapes that
         belong to it.
@@ -105,8 +115,6 @@ class Proved:
             "The proof is about softmax attention of one head in R^d in continuous time, and this"
             " is another equation.",
         )
-        V = weights.full_V[0]
-        require((V == np.diag(np.diagonal(V))).all(), "The proof is about a diagonal V.")
         sizes = {
             "n": len(x0),
             "d": x0.shape[1],
@@ -234,8 +242,8 @@ class Proved:
         require((leader[leader] == leader), "A leader in the end does not lead itself.")
         margin, mu, leak = (float(self.value(name)) for name in ("margin", "mu", "leak"))
         require(leak >= 0.0, "The leak must not be negative.")
-        check_leak(self.flow, end, radius, margin, mu, leak)
-        count = check_gaps(self.flow, end, radius, leader, margin, mu, leak)
+        check_leak(self.flow, self.eigen, end, radius, margin, mu, leak)
+        count = check_gaps(self.flow, self.eigen, end, radius, leader, margin, mu, leak)
         self.numbers["margin"] = margin
         return (
             f"all {count} gaps stay above G e^(mu s), G = {margin:.4g}, mu = {mu:.3g}; "
@@ -249,18 +257,18 @@ class Proved:
             limit.grade == "proved" and limit.horizon is None,
             "A proof has the grade proved, and no horizon.",
         )
-        grows = np.diagonal(self.flow.V) > 0.0
+        eigen, grows = self.eigen, self.value("rates") > 0.0
         require(
             limit.basis.shape == (len(grows), grows.sum())
-            and (limit.basis == np.eye(len(grows))[:, grows]),
-            "The basis of F is not made of the coordinates that grow.",
+            and (limit.basis == self.value("vectors")[:, grows]),
+            "The basis of F is not made of the eigenvectors that grow.",
         )
         require(
             limit.points.shape == (len(number), grows.sum()) and np.isfinite(limit.points).all(),
             "There must be one point per token.",
         )
         low, high = enclose_points(
-            self.flow,
+            eigen,
             self.value("h"),
             self.end,
             self.value("end_radius"),
@@ -278,6 +286,16 @@ class Proved:
             inside,
             f"The error is given as {limit.error:.3g}, and the enclosure of a point is not"
             " within it.",
+        )
+        low_exact, high_exact = as_fraction(low[number]), as_fraction(high[number])
+        apart = np.maximum(high_exact - points, points - low_exact)
+        in_space = (
+            apart @ abs(eigen.right[:, grows]).T
+            + np.maximum(abs(low_exact), abs(high_exact)) @ eigen.right_off[:, grows].T
+        )
+        require(
+            in_space <= error,
+            f"The error is given as {limit.error:.3g}, and a limit in R^d is not within it.",
         )
         wanted = self.tokens[leaders][number]
         require(

@@ -48,6 +48,11 @@ SYNTHETIC = ("near", "synthetic")
 N = {"full": 40, "small": 20}
 DRAWS, OWN_DRAWS = {"full": 30, "small": 6}, {"full": 8, "small": 2}
 
+WORK = {"full": 2e7, "small": 5e6}
+"""Units for one limit. With five million, three of five draws of forty tokens under sixteen heads
+stayed undecided.
+"""
+
 STEP = 0.05
 """The step in tau of the runs that are not adaptive: own values, and trained heads."""
 
@@ -90,7 +95,7 @@ def measure_end(context: Context, family: str, heads: int, seed: int) -> dict[st
     limits.
     """
     weights, x0 = problem(family, heads, "identity", seed, N[context.size])
-    end, points = certified_limit(weights, x0)
+    end, points = certified_limit(weights, x0, WORK[context.size])
     row = facts_of(end, points, x0) | {"volume": np.nan, "beyond": np.nan}
     if points is None:
         return {"row": row, "polytope": []}
@@ -143,7 +148,7 @@ def shown(context: Context) -> dict[str, Any]:
         run = simulate(
             weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z"
         )
-        found.append(_pictured(rescaled(run), *certified_limit(weights, x0)))
+        found.append(_pictured(rescaled(run), *certified_limit(weights, x0, WORK[context.size])))
     weights, x0 = problem("near", 4, "identity", 1, n)
     movie = simulate(weights, x0, t_end=2.0, saves=101, rtol=1e-8, frame="z")
     tokens = _tokens(found).assign_coords(tau=SHOWN)
@@ -186,7 +191,7 @@ def measure_trained(context: Context, family: str, heads: int) -> dict[str, Any]
         stepper="rk4",
         frame="z",
     )
-    end, points = certified_limit(weights, x0)
+    end, points = certified_limit(weights, x0, WORK[context.size])
     z = rescaled(run) @ basis.T
     found = _pictured(z, end, points)
     _, sizes, axes = np.linalg.svd(x0 - x0.mean(axis=0), full_matrices=False)
