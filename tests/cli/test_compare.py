@@ -10,6 +10,7 @@ import pytest
 
 import attnlab as al
 import tiny_models
+from attnlab.cli.compare import SHOWN
 from command_line import attnlab, refused
 from tiny_models import TOKENIZER
 
@@ -57,6 +58,20 @@ def test_without_texts_and_with_itself(folders):
     assert all(row["score_change"] == 0 for row in record["rows"][6:])
     shown = attnlab("compare", folders[0], folders[0], "--ids", "1,2,3", "--ids", "4,5").stdout
     assert "V and M are the same in all heads." in " ".join(shown.split())
+
+
+def test_the_heads_that_changed_most_come_first(tmp_path):
+    folders = []
+    for name, head in (("one", None), ("other", 1)):
+        state, raw = tiny_models.bert(layers=6)
+        if head is not None:
+            key = next(one for one in state if one.endswith("layer.5.attention.self.value.weight"))
+            state[key] = np.array(state[key])
+            state[key][:4] *= 2
+        folders.append(tiny_models.write_folder(tmp_path / name, state, raw))
+    lines = attnlab("compare", *folders).stdout.splitlines()
+    rows = [line for line in lines if line.startswith("│")]
+    assert len(rows) == SHOWN < 18 and "L5H0" in rows[0] and "100%" in rows[0]
 
 
 def test_bad_input_is_one_sentence(folders, tmp_path):

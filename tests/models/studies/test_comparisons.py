@@ -159,6 +159,7 @@ def test_rounding_is_no_change():
     assert 0 < table["attention_change"].max() < 1e-12
     assert not table["changed"].any() and (table["p"] == 1).all()
     assert "V and M are the same in all heads." in al.models.findings(table)
+    assert "The attention is the same in all heads." in al.models.findings(table)[-1]
 
 
 def test_what_changed_outside_of_the_matrices_is_said():

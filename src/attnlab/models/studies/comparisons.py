@@ -402,6 +402,8 @@ def _say_attention(part: pandas.DataFrame, texts: int) -> str:
         if texts > 1
         else "One text tests nothing: give more."
     )
+    if not most["attention_change"] > ROUNDING:
+        return f"{tested} The attention is the same in all heads."
     return (
         f"{tested} Attention moved most in {name_head(most['layer'], most['head'])}:"
         f" {most['attention_change']:.0%}{within}."
