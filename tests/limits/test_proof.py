@@ -246,9 +246,7 @@ def has_simple_spectrum(V) -> bool:
 
 PROVABLE = [system for system in FROZEN if is_diagonal(system["V"])]
 DENSE = [
-    system
-    for system in FROZEN
-    if not is_diagonal(system["V"]) and has_simple_spectrum(system["V"])
+    system for system in FROZEN if not is_diagonal(system["V"]) and has_simple_spectrum(system["V"])
 ]
 
 
