@@ -431,6 +431,31 @@ def test_scores_of_zero_lead_to_the_mean():
     assert np.abs(run.z[-1] - limit.limits).max() < 1e-6
 
 
+@pytest.mark.parametrize("V", [np.eye(2), np.diag([1.0, 0.3])])
+def test_the_leader_of_a_merged_group_is_open(V):
+    """A token 1e-13 outside of another one leads both in the end, and nobody can see that."""
+    x0 = np.array([[3.4, 1.3], [-1.0, 2.0], [3.4, 1.3]])
+    x0[2] *= 1.0 + 1e-13
+    found = al.limit(al.Weights(V=V), x0)
+    assert found.grade == "group" and found.leaders.tolist() == [-1, 1, -1]
+    assert "or one beside it" in found.certificate and al.verify(found).holds
+    named = dataclasses.replace(found, leaders=np.array([0, 1, 0]))
+    assert al.verify(named).holds is False
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_tokens_that_are_all_zero_stay_and_that_is_verified(n):
+    rng = np.random.default_rng(3)
+    heads = {"Q": np.tile(np.eye(2), (2, 1, 1)), "K": rng.normal(size=(2, 2, 2))}
+    for given in (
+        {"V": np.array([[1.0, 1.0], [0.0, 1.0]])},
+        {"V": np.stack([np.eye(2)] * 2), **heads},
+    ):
+        for mask in ("full", "causal"):
+            found = al.limit(al.Weights(**given), np.zeros((n, 2)), mask=mask)
+            assert found.certified and not found.points.any() and al.verify(found).holds
+
+
 def test_no_part_along_what_grows():
     limit = al.limit(weights(np.diag([1.0, -0.5])), [[0.0, 1.0], [0.0, 2.0]])
     assert limit.certified and limit.count == 1 and not limit.points.any()

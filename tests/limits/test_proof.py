@@ -20,13 +20,13 @@ from attnlab.limits.proof import exponentials
 from attnlab.limits.proof.balls import Balls
 from attnlab.limits.proof.comparison import propagate
 from attnlab.limits.proof.doubles import Doubles
-from attnlab.limits.proof.equation import NotProved, take_equation
+from attnlab.limits.proof.equation import NotProved, bound_norm, take_equation
 from attnlab.limits.proof.expansion import Digits
 from attnlab.limits.proof.pairs import all_pairs
 from attnlab.limits.proof.record import Proof
 from attnlab.limits.proof.spectrum import find_spectrum
 from attnlab.limits.state import State, start_digest
-from attnlab.limits.verification.enclosed_flow import Checked, Flow
+from attnlab.limits.verification.enclosed_flow import Checked, Flow, norm_above
 from attnlab.limits.verification.enclosed_flow import Step as FlowStep
 from attnlab.limits.verification.enclosed_numbers import as_fraction, downwards, upwards, values
 from attnlab.limits.verification.steps import verify_limit
@@ -359,6 +359,24 @@ def test_symmetric_data_are_not_proved():
 def test_a_run_that_starts_late_is_not_proved():
     run = al.simulate(al.Weights(V=np.eye(2)), start(4, 2, 3), times=[0.1, 0.2])
     assert "proofs start at t = 0" in al.limit(run, proof=True).reason
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-100, 1.0, 1e150])
+def test_bounds_of_norms_do_not_underflow(scale):
+    matrix = scale * np.array([[3.0, 1.0], [0.5, 2.0]])
+    norm = np.linalg.norm(matrix / scale, 2) * scale
+    assert norm <= bound_norm(matrix) <= 1.2 * norm
+    assert norm <= norm_above(matrix) <= 1.2 * norm
+
+
+@pytest.mark.parametrize("scale", [1e-70, 1e70])
+def test_tokens_whose_squares_underflow_are_not_proved(scale):
+    found = al.limit(
+        al.Weights(V=np.diag([1.0, 0.5]), K=np.eye(2) / scale / scale),
+        scale * start(3, 2, 1),
+        proof=True,
+    )
+    assert found.grade != "proved" and "proofs are for tokens of sizes" in found.reason
 
 
 def test_proof_is_true_or_false():

@@ -10,12 +10,14 @@ from typing import Any
 
 from attnlab.cli.inputs import SPEC_SUFFIXES
 from attnlab.cli.say import say
+from attnlab.files import write_text
 from attnlab.store import save
 
 MOVIE_SUFFIXES = (".gif", ".mp4")
 RUN_SUFFIXES = (".nc", ".csv", ".npz", ".mat")
 RESULT_SUFFIXES = (*RUN_SUFFIXES, ".json")
 """Files of numbers: attnlab reads .nc again, the others are for other programs."""
+TABLE_SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,23 @@ def check_data_name(path: Path) -> None:
             f"The name of a run must end in .nc, .csv, .npz or .mat, got {path}: use"
             f" {path.with_suffix('.nc')}."
         )
+
+
+def check_table_name(path: Path) -> None:
+    """Refuse a name that is not the name of a table."""
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise ValueError(
+            f"The name of a table must end in .csv or .parquet, got {path}: use"
+            f" {path.with_suffix('.csv')}."
+        )
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write a pandas table as CSV or as Parquet, depending on the name."""
+    if path.suffix.lower() == ".csv":
+        write_text(path, table.to_csv(index=False))
+    else:
+        save(table, path)
 
 
 def check_result_name(path: Path) -> None:

@@ -12,12 +12,18 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_outputs,
+    check_run_name,
+    check_table_name,
+    write_table,
+)
 from attnlab.cli.say import has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
 from attnlab.cli.token_ids import check_tokenizer, read_ids
-from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
 from attnlab.progress import track
 
@@ -79,7 +85,8 @@ def sentence(
     csv: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the numbers of all variants and layers into this .csv file."
+            metavar="FILE",
+            help="Write the numbers of all variants and layers into this file (.csv, .parquet).",
         ),
     ] = None,
     nc: Annotated[
@@ -100,15 +107,11 @@ def sentence(
     weights of the same sizes and untrained weights. If all layers are tied (ALBERT), the layer is
     also repeated until the tokens settle.
     """
-    if csv is not None and csv.suffix.lower() != ".csv":
-        raise ValueError(
-            f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}."
-        )
     named = (
         ("--figure", figure, check_figure_name),
         ("--words", words, check_figure_name),
         ("--iteration", iteration, check_figure_name),
-        ("--csv", csv, lambda path: None),
+        ("--csv", csv, check_table_name),
         ("--nc", nc, check_run_name),
     )
     check_outputs(
@@ -204,7 +207,7 @@ def _write(
             if path is not None:
                 draw(shown).savefig(path)
     if csv is not None:
-        write_text(csv, _table(data).to_csv(index=False))
+        write_table(csv, _table(data))
     if nc is not None:
         write_dataset(nc, data)
 

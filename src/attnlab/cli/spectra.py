@@ -11,11 +11,16 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_outputs,
+    check_table_name,
+    write_table,
+)
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
-from attnlab.files import write_text
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.token_norms import FROM_GAINS
 
@@ -53,7 +58,8 @@ def spectra(
     csv: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write every number, one line per head, into this .csv file."
+            metavar="FILE",
+            help="Write every number, one line per head, into this file (.csv, .parquet).",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -101,7 +107,7 @@ def spectra(
             draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)
         ).savefig(figure)
     if csv is not None:
-        write_text(csv, frame.to_csv(index=False))
+        write_table(csv, frame)
     if as_json:
         record = {
             **frame.attrs,
@@ -125,16 +131,9 @@ def _check_options(
         raise ValueError(f"--kind must be plane or map, got {kind!r}.")
     if kind is not None and figure is None:
         raise ValueError(f"--kind {kind} needs a figure: name its file with --figure.")
-    outputs = [] if csv is None else [Output("--csv", csv, _check_table_name)]
+    outputs = [] if csv is None else [Output("--csv", csv, check_table_name)]
     outputs += [] if figure is None else [Output("--figure", figure, check_figure_name)]
     check_outputs(outputs, Path(model), is_forced)
-
-
-def _check_table_name(path: Path) -> None:
-    if path.suffix.lower() != ".csv":
-        raise ValueError(
-            f"The name of a table must end in .csv, got {path}: use {path.with_suffix('.csv')}."
-        )
 
 
 def _print(frame: Any) -> None:

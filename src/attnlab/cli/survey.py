@@ -10,12 +10,18 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_outputs,
+    check_run_name,
+    check_table_name,
+    write_table,
+)
 from attnlab.cli.say import has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
-from attnlab.cli.token_ids import check_tokenizer, read_ids
-from attnlab.files import write_text
+from attnlab.cli.token_ids import check_tokenizer, read_ids, read_lines
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.netcdf import write_dataset
 
@@ -23,7 +29,7 @@ MODEL = (
     "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 )
 FIGURE = "Draw the attention that the first token receives, layers x heads (.png, .pdf, .svg)."
-CSV = "Write the table with all numbers of all heads into this .csv file."
+CSV = "Write the table with all numbers of all heads into this file (.csv, .parquet)."
 NC = "Write the numbers of every text, head and token into this NetCDF file (.nc)."
 
 LEGEND = (
@@ -70,7 +76,7 @@ def survey(
     """
     named = (
         ("--figure", figure, check_figure_name),
-        ("--csv", csv, _check_table_name),
+        ("--csv", csv, check_table_name),
         ("--nc", nc, check_run_name),
     )
     check_outputs(
@@ -78,7 +84,7 @@ def survey(
         Path(model),
         force,
     )
-    given: list[Any] = [*(texts or []), *([] if file is None else _lines(file))]
+    given: list[Any] = [*(texts or []), *([] if file is None else read_lines(file))]
     if not given and not ids:
         raise ValueError(
             "Give texts in quotation marks, a file with one text per line (--file), or --ids with"
@@ -117,28 +123,12 @@ def survey(
 
         draw_survey(data).savefig(figure)
     if csv is not None:
-        write_text(csv, table.to_csv(index=False))
+        write_table(csv, table)
     if nc is not None:
         write_dataset(nc, data)
     for path, what in ((figure, "Figure"), (csv, "Table"), (nc, "Data")):
         if path is not None:
             say(f"{what} written to {path}.", err=as_json)
-
-
-def _check_table_name(path: Path) -> None:
-    if path.suffix.lower() != ".csv":
-        raise ValueError(
-            f"The name of a table must end in .csv, got {path}: use {path.with_suffix('.csv')}."
-        )
-
-
-def _lines(path: Path) -> list[str]:
-    """Return the lines of a file that hold a text."""
-    try:
-        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} must be a text in UTF-8. Convert it first.") from None
-    return [line for line in found if line]
 
 
 def _print(data: Any, table: Any) -> None:

@@ -1,9 +1,10 @@
-"""The input of a model on the command line: token ids in --ids, or a text if the model has a
+"""The input of a model on the command line: token ids in --ids, or texts if the model has a
 tokenizer.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 
@@ -18,6 +19,15 @@ def read_ids(text: str) -> list[int]:
     if not found:
         raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
     return found
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file that hold a text."""
+    try:
+        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} must be a text in UTF-8. Convert it first.") from None
+    return [line for line in found if line]
 
 
 def check_tokenizer(model: Any) -> None:

@@ -36,7 +36,7 @@ from attnlab.limits.reasons import (
     proved_symmetric,
     sentence,
 )
-from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
+from attnlab.limits.replicas import Decision, decide, decide_carefully, named_leaders, partition
 from attnlab.limits.report import certificate_text
 from attnlab.limits.settings import MANY
 from attnlab.limits.sphere import sphere_limit
@@ -288,9 +288,8 @@ def _said(
     first = tokens[partition(one)][number]  # (n,): the first token with the same limit
     labels = np.unique(first, return_inverse=True)[1]
     assert one.frozen is not None and one.leaders is not None
-    leaders = tokens[one.leaders][number]
-    if decision.grade == "group":
-        leaders = tokens[one.frozen.root][number]
+    named = named_leaders(decision)
+    leaders = np.where(named >= 0, tokens[named], -1)[number]
     reason = proved(decision, problem, int(labels.max()) + 1, n)
     return Limit(
         labels=labels,

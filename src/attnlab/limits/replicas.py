@@ -255,6 +255,19 @@ def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
     return c, error
 
 
+def named_leaders(decision: Decision) -> np.ndarray:
+    """The leader of each different token, (m,). -1 in a group whose leader is open: replicas name
+    others, or a token was glued, and it may be the one that leads.
+    """
+    one = decision.original
+    assert one.frozen is not None
+    root, is_open = one.frozen.root, np.zeros(len(one.frozen.root), dtype=bool)
+    for other in (one, *decision.replicas):
+        assert other.frozen is not None
+        is_open |= ~other.frozen.is_alive | (other.frozen.root != root)
+    return np.where(np.isin(root, root[is_open]), -1, root)
+
+
 def partition(one: Attempt) -> np.ndarray:
     """(n,): for each token the first one with the same limit."""
     assert one.frozen is not None

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.replicas import PUSH, Decision
+from attnlab.limits.replicas import PUSH, Decision, named_leaders
 
 
 def certificate_text(problem: Problem, decision: Decision, reason: str, names: list[int]) -> str:
@@ -14,7 +14,10 @@ def certificate_text(problem: Problem, decision: Decision, reason: str, names: l
     one, frozen = decision.original, decision.original.frozen
     assert frozen is not None
     certificate = make_certificate(problem)
-    roots = np.unique(frozen.root)
+    roots, named = np.unique(frozen.root), named_leaders(decision)
+    shown = [
+        f"{names[root]}{'' if named[root] >= 0 else ' or one beside it'}" for root in roots[:20]
+    ]
     rates = ", ".join(
         _number(rate) for rate in sorted(problem.rates, key=lambda rate: -rate.real)[:8]
     )
@@ -27,10 +30,7 @@ def certificate_text(problem: Problem, decision: Decision, reason: str, names: l
             f"state certified      t = {frozen.t:.6g}, log max|x| = {one.log_size:.4g},"
             f" {len(one.events)} events since the hand-over"
         ),
-        (
-            "leaders             "
-            f" {', '.join(str(names[root]) for root in roots[:20])}{', ...' if len(roots) > 20 else ''}"
-        ),
+        (f"leaders              {', '.join(shown)}{', ...' if len(roots) > 20 else ''}"),
         (
             f"gaps                 all {frozen.n * (frozen.n - 1)} stay above G e^(mu s) for s >="
             f" 0, G = {certificate.margin_at(frozen):.4g}, mu = {certificate.mu:.4g}"

@@ -111,7 +111,7 @@ def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         title(
             figure,
             f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
-            "0 layers done: the embedding. Clusters: tokens whose directions have cosine"
+            "0 layers done: what enters layer 0. Clusters: tokens whose directions have cosine"
             f" {facts['cosine_scale']:g} or more, and chains of them. Turn: the mean of 1 − cosine"
             " between a token and itself in the real stack. Grey: the nulls, random weights of the"
             f" trained sizes (dashed) and untrained ones (dotted). {_tied_words(data, shown)}Map:"

@@ -107,8 +107,8 @@ def draw_words(data: xarray.Dataset, paper: Paper = SCREEN, other: str = "twin")
                 frame_plane(axes, plane, 7.0 if paper.is_narrow else 7.5)
                 cosine = float(data["cosine"].sel(variant=variant).values[step])
                 share = f"{plane.shares[row, step]:.0%}".replace("%", " %")
-                where = "embedding" if step == 0 else f"layers done: {step}"
-                short = "embedding" if step == 0 else f"{step} layers"
+                where = "start" if step == 0 else f"layers done: {step}"
+                short = "start" if step == 0 else f"{step} layers"
                 axes.set_title(
                     f"{title_of(variant)}\n{short}, cosine {cosine:.2f}"
                     if paper.is_narrow

@@ -339,6 +339,17 @@ def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path, which):
     assert all(one.holds and one.says.endswith(".") for one in found.checks)
 
 
+def test_different_rates_that_round_to_one_are_verified():
+    V = np.array([[1.0 + 2.0**-52, 1.0], [1.0, 1.0], [1.0, 1.0]])  # both columns add up to 3.0
+    M = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 2, 2))
+    weights = al.Weights(
+        Q=np.tile(np.eye(2), (3, 1, 1)), K=M, V=np.stack([np.diag(one) for one in V])
+    )
+    found = al.limit(weights, np.array([[0.3, -0.7]]), mask="causal")
+    assert (V.sum(axis=0) == 3.0).all() and (V[0, 0] != V[0, 1])
+    assert found.certified and al.verify(found).holds
+
+
 SPOILED = {
     "labels": (
         lambda one: dataclasses.replace(one, labels=0 * one.labels),

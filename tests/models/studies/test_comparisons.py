@@ -116,6 +116,7 @@ def test_a_planted_change_is_found_where_it_is():
     assert table.loc[is_planted, "attention_change"].item() == table["attention_change"].max() > 0
     said = " ".join(al.models.findings(table))
     assert "Attention moved most in L1H2" in said
+    assert "V or M changed in 1 of 6 heads: L1H2." in said and "M changed most in L1H2" in said
     assert "0 of 6 heads have another kind" in said
 
 
@@ -128,7 +129,8 @@ def test_a_model_is_the_same_as_itself_and_steps_are_several_models():
     np.testing.assert_allclose(own["write_overlap"], 1.0)
     assert (own["lambda1_a"] == own["lambda1_b"]).all()
     assert list(dict.fromkeys(table["model"])) == [a.name, "step 1", "step 2"]
-    assert "changed" not in table and len(al.models.findings(table)) == 8
+    assert "changed" not in table and len(al.models.findings(table)) == 13
+    assert "V and M are the same in all heads." in al.models.findings(table)
     assert "lambda1_a_real" in table.to_csv() and table.describe().notna().any().any()
 
 
@@ -144,6 +146,33 @@ def test_every_family_can_be_compared(family):
     assert gone["value_change"].item() == pytest.approx(1.0)
     assert "writes nothing" in " ".join(al.models.findings(table))
     assert np.isnan(gone["write_overlap"].item()) and gone["verdict_b"].item() == "zero"
+
+
+def test_rounding_is_no_change():
+    a = load()
+    part = a.parts.layers[0].attention
+    query, key = part.query.astype(float), part.key.astype(float)
+    biases = {"query_bias": 3.0 * part.query_bias.astype(float)}
+    biases["key_bias"] = part.key_bias.astype(float) / 3
+    b = with_layer(a, 0, query=3 * query, key=key / 3, **biases)  # the same scores, but rounded
+    table = al.models.compare(a, b, texts=TEXTS)
+    assert 0 < table["attention_change"].max() < 1e-12
+    assert not table["changed"].any() and (table["p"] == 1).all()
+    assert "V and M are the same in all heads." in al.models.findings(table)
+    assert "The attention is the same in all heads." in al.models.findings(table)[-1]
+
+
+def test_what_changed_outside_of_the_matrices_is_said():
+    a = load()
+    bias = np.array(a.parts.layers[0].attention.query_bias)
+    bias[1] += 2
+    said = al.models.findings(al.models.compare(a, with_layer(a, 0, query_bias=bias), texts=TEXTS))
+    assert any("So biases, norms, feed-forward parts or the embedding changed" in s for s in said)
+
+
+def test_a_text_counts_once():
+    with pytest.raises(ValueError, match="text 2 repeats text 0"):
+        al.models.compare(load(), load(seed=1), texts=[TEXTS[0], TEXTS[1], TEXTS[0]])
 
 
 def test_models_of_different_shape_are_refused_by_name():

@@ -166,3 +166,11 @@ def test_what_cannot_be_surveyed_is_refused():
         al.models.survey(model, [np.arange(3)], cosine=1.0)
     with pytest.raises(TypeError, match="what al.models.survey returns"):
         intervals(model.run([np.arange(3)]))
+
+
+def test_repeated_texts_are_said():
+    model = load("bert")
+    one, *others = texts_of(model)
+    said = findings(al.models.survey(model, [one, *others, one]))
+    assert said[-1].startswith("1 of the 4 texts repeats another one.")
+    assert not any("repeat" in line for line in findings(al.models.survey(model, [one, *others])))

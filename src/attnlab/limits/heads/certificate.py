@@ -79,7 +79,7 @@ class ClassEnding:
     @property
     def points_error(self) -> np.ndarray:
         """Their errors, (m, d)."""
-        error = self.frozen.Y_error * np.exp(-self.problem.rate * self.frozen.t)
+        error = (self.frozen.Y_error + LEAK) * np.exp(-self.problem.rate * self.frozen.t)
         return np.broadcast_to(error, self.frozen.Y.shape)
 
     @property

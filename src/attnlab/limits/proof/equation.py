@@ -15,6 +15,11 @@ from attnlab.types import Dynamics
 MOST_TOKENS, MOST_COORDINATES = 200, 12
 """A proof of more would take minutes and hundreds of megabytes."""
 
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Sizes of tokens. With 80 digits their errors are 1e-80 of that, and norms take squares, which must
+not underflow.
+"""
+
 UP = 1.0 + 1e-9
 """Sums and products of positive doubles are rounded by far less; this makes an upper bound of
 them.
@@ -77,6 +82,12 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
         raise NotProved(
             f"proofs are for at most {MOST_TOKENS} tokens in at most {MOST_COORDINATES} coordinates"
         )
+    size = np.abs(x0).max(axis=1)
+    if ((size != 0.0) & ~((size >= SMALLEST) & (size <= LARGEST))).any():
+        raise NotProved(
+            f"proofs are for tokens of sizes from {SMALLEST:g} to {LARGEST:g}; tokens that are c times"
+            " larger have the same limits, c times larger, if beta is c^2 times smaller"
+        )
     if dynamics.mask.is_causal:
         number, counts, first = np.arange(n), np.ones(n, dtype=int), np.arange(n)
         seen = np.tri(n, dtype=bool)
@@ -119,8 +130,10 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
 
 def bound_norm(size: np.ndarray) -> float:
     """A bound of the norm of a matrix whose entries have at most these moduli."""
+    scale = 2.0 ** int(np.frexp(size.max(initial=0.0))[1])  # squares must not underflow
+    size = size / scale
     by_sums = float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))
-    return min(float(np.sqrt((size**2).sum())), by_sums) * UP
+    return min(float(np.sqrt((size**2).sum())), by_sums) * scale * UP
 
 
 def exact_scores(Q: np.ndarray, K: np.ndarray, beta: float) -> list[list[Fraction]]:

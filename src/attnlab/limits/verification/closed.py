@@ -352,8 +352,12 @@ class Closed(Heads):
     def points(self, one: State) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         """The limits of an attempt and their errors, (m, k), as if it started at the time 0."""
         value, ends, errors = one.value, np.zeros(one.value.shape), np.zeros(one.value.shape)
+        diagonals = np.array([np.diagonal(V) for _, V, _ in self.heads]).T.tolist()
+        rates = [
+            sum(map(Fraction, one)) for one in diagonals
+        ]  # exact: different ones may round to one
         for (mu, p), T in zip(one.motion.keys, one.motion.T, strict=True):
-            chosen = (self.growth == float(mu)) & (self.growth > 0) & (p == 0)
+            chosen = np.array([p == 0 and rate == mu > 0 for rate in rates])
             whole = np.einsum("iajb,jb->ia", T, value)
             error = np.einsum("iajb,b->ia", np.abs(T), one.of_token)
             ends[:, chosen], errors[:, chosen] = whole[:, chosen], error[:, chosen]

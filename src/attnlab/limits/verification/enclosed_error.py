@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.limits.verification.enclosed_flow import Flow, Step
+from attnlab.limits.verification.enclosed_flow import Flow, Step, norm_above
 from attnlab.limits.verification.enclosed_numbers import as_number, tiny, values
 from attnlab.limits.verification.record import require
 
@@ -118,13 +118,7 @@ class Followed:
         self.m, self.d = flow.start.shape
         self.M = flow.M.astype(float)
         self.M_size = np.abs(self.M) * UP
-        self.M_norm = (
-            min(
-                math.sqrt((self.M_size**2).sum()),
-                math.sqrt(self.M_size.sum(axis=0).max() * self.M_size.sum(axis=1).max()),
-            )
-            * UP
-        )
+        self.M_norm = norm_above(self.M_size) * UP
         self.V_norm = flow.V_norm * UP
         self.counts = np.where(flow.seen, flow.counts, 0.0)
         self.half = 0.5 / step.pieces

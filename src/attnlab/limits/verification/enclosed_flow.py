@@ -48,8 +48,12 @@ class Flow:
 
 def norm_above(size: np.ndarray) -> float:
     """A bound of the norm of a matrix whose entries have at most these moduli."""
+    top = float(size.max(initial=0.0))
+    if top == 0.0:
+        return 0.0
+    size = size / top  # so that no square underflows
     by_sums = math.sqrt(float(size.sum(axis=0).max()) * float(size.sum(axis=1).max()))
-    return min(by_sums, math.sqrt(float((size**2).sum()))) * (1.0 + 1e-12)
+    return min(by_sums, math.sqrt(float((size**2).sum()))) * top * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True, eq=False)

@@ -407,7 +407,15 @@ class Frozen:
         apart = max(float(np.abs(points[0] - other).max(initial=0.0)) for other in points[1:])
         one = self.attempts[0]
         first = tokens[labels_of(one.root)][number]
-        chosen = one.leader if self.limit.grade == "exact" else one.root
+        chosen = one.leader
+        if self.limit.grade != "exact":
+            # a group has no leader by name if a token of it was glued, or replicas name another
+            open_groups = {
+                int(one.root[i])
+                for other in self.attempts
+                for i in np.flatnonzero(~other.is_alive | (other.root != one.root))
+            }
+            chosen = np.array([-1 if root in open_groups else root for root in one.root])
         error, full = (
             float(errors[0].max(initial=0.0)),
             np.zeros((len(tokens), len(self.equation.rates))),
@@ -416,7 +424,7 @@ class Frozen:
         unwound = self.equation.unwound(full, self.begin)
         return Expected(
             labels=np.unique(first, return_inverse=True)[1],
-            leaders=tokens[chosen][number],
+            leaders=np.where(chosen < 0, -1, tokens[chosen])[number],
             points=unwound[:, self.equation.is_growing][number],
             error=error,
             most=max(error, REPLICA_ERROR * apart),

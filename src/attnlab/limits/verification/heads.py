@@ -418,8 +418,10 @@ class Heads:
         points.
         """
         tokens = self.values["tokens"]
+        # tokens that are all 0 stay there, and a push relative to their size moves none of them
         require(
-            not any(np.array_equal(tokens[i], tokens[j]) for i, j in ((0, 1), (0, 2), (1, 2))),
+            not self.limit.x0.any()
+            or not any(np.array_equal(tokens[i], tokens[j]) for i, j in ((0, 1), (0, 2), (1, 2))),
             "Two of the three states are copies: a replica is perturbed, and computed otherwise.",
         )
         first = self.attempts[0]

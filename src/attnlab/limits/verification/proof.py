@@ -49,6 +49,9 @@ SHAPES = {
     "mu": (),
     "leak": (),
 }
+SIZES = (1e-60, 1e60)
+"""Of the tokens that are not 0: norms of their errors take squares in doubles."""
+
 WHOLE = ("leader", "pieces", "leaders", "number")
 
 
@@ -114,6 +117,11 @@ class Proved:
             and not weights.is_factored,
             "The proof is about softmax attention of one head in R^d in continuous time, and this"
             " is another equation.",
+        )
+        size = np.abs(x0).max(axis=1)
+        require(
+            (size == 0.0) | ((size >= SIZES[0]) & (size <= SIZES[1])),
+            "Tokens are so small or large that squares of their errors would underflow.",
         )
         sizes = {
             "n": len(x0),

@@ -40,6 +40,12 @@ SIGNED = ("sink_change", "entropy_change")
 
 ALPHA = 0.05
 
+ROUNDING = 1e-9
+"""Differences of attention and of entropy up to this are rounding, and relative ones of matrices."""
+
+NAMED = 6
+"""The most heads that a sentence names."""
+
 
 def compare(
     a: Model,
@@ -70,14 +76,19 @@ def compare(
     - sink_change, entropy_change: how much more attention the first token receives in b, and how
       much larger the entropy of the rows is (in nats).
     - p: the smaller p of two paired t-tests over texts, of sink_change and entropy_change, after
-      Holm's correction for all tests of the table. changed: whether p is below 0.05.
+      Holm's correction for all tests of the table. Differences up to 1e-9 in all texts are
+      rounding, and count as 0. changed: whether p is below 0.05.
+
+    V and M say which heads have other weights. Attention also changes in the layers after them,
+    because these read another stream.
 
     Parameters
     ----------
     a, b, *more : Model
         The models: a is the one to which the others are compared.
     texts : sequence of str or of array (n,), optional
-        Texts on which attention is compared. All models must cut them into the same ids.
+        Texts on which attention is compared, each one different. All models must cut them into the
+        same ids.
     special : bool, optional
         Whether to add the models' own tokens at the ends of texts.
     progress : bool, function or Progress, optional
@@ -174,7 +185,20 @@ def _same_tokens(models: Sequence[Model], texts: Sequence[Any], special: bool) -
                 "A text needs at least two tokens, so that tokens can attend to each other; text"
                 f" {number} has {len(of_text[0].ids)}. Leave it out."
             )
+    _check_different(found[0])
     return found[0]
+
+
+def _check_different(texts: Sequence[Tokens]) -> None:
+    """Refuse a text that is given twice: the intervals and tests take texts as independent."""
+    first: dict[bytes, int] = {}
+    for number, one in enumerate(texts):
+        before = first.setdefault(np.asarray(one.given).tobytes(), number)
+        if before != number:
+            raise ValueError(
+                "Texts must differ, because the intervals and tests take them as independent; text"
+                f" {number} repeats text {before}. Leave it out."
+            )
 
 
 def _heads(model: Model, is_every: bool) -> dict[tuple[int, int], MeasuredHead]:
@@ -272,15 +296,19 @@ def _compare_texts(
 
 
 def _paired_p(differences: np.ndarray) -> float:
-    """Return the two-sided p of a mean of 0: a t-test, NaN for fewer than two texts."""
+    """Return the two-sided p of a mean of 0: a t-test, NaN for fewer than two texts. Differences
+    of the size of rounding are none.
+    """
     from scipy.special import stdtr
 
     m = len(differences)
     if m < 2:
         return float("nan")
+    if np.abs(differences).max() <= ROUNDING:
+        return 1.0
     spread = float(differences.std(ddof=1))
     if spread == 0:
-        return 1.0 if differences[0] == 0 else 0.0
+        return 0.0
     return float(2 * stdtr(m - 1, -abs(differences.mean()) / spread * np.sqrt(m)))
 
 
@@ -304,22 +332,62 @@ def say_comparison(frame: pandas.DataFrame) -> list[str]:
             f"From {facts['model']} to {name}: V changed by {part['value_change'].median():.0%} and"
             f" M by {part['score_change'].median():.0%} in the median of {len(part)} heads."
         )
-        most = part.loc[part["value_change"].fillna(-1.0).idxmax()]
-        if most["value_change"] > 0:
-            overlap = (
-                f"The spaces that it writes overlap by {most['write_overlap']:.2f} (chance:"
-                f" {facts['chance_overlap']:.2f})."
-                if np.isfinite(most["write_overlap"])
-                else "In one of the two it writes nothing."
-            )
-            found.append(
-                f"V changed most in {name_head(most['layer'], most['head'])}:"
-                f" {most['value_change']:.0%}. {overlap}"
-            )
+        found.append(_say_which(part))
+        found += _say_most(part, facts["chance_overlap"])
         moved = part[part["verdict_a"] != part["verdict_b"]]
         found.append(f"{len(moved)} of {len(part)} heads have another kind of leading eigenvalue.")
         if facts["texts"]:
             found.append(_say_attention(part, facts["texts"]))
+    return found
+
+
+def _has_other_matrices(part: pandas.DataFrame) -> pandas.Series:
+    """Return in which heads V or M changed by more than rounding. NaN is a change: V or M was 0."""
+    return ~((part["value_change"] <= ROUNDING) & (part["score_change"] <= ROUNDING))
+
+
+def _say_which(part: pandas.DataFrame) -> str:
+    """Say which heads have another V or M."""
+    other = part[_has_other_matrices(part)]
+    if len(other):
+        return f"V or M changed in {len(other)} of {len(part)} heads{_names(other)}."
+    same = "V and M are the same in all heads"
+    if "attention_change" in part and part["attention_change"].max() > ROUNDING:
+        return (
+            f"{same}. So biases, norms, feed-forward parts or the embedding changed, because the"
+            " attention is not the same."
+        )
+    return f"{same}."
+
+
+def _names(heads: pandas.DataFrame) -> str:
+    """Return ": L0H1, L2H0" for a few heads, and nothing for none or many."""
+    if not 0 < len(heads) <= NAMED:
+        return ""
+    return ": " + ", ".join(
+        name_head(layer, head) for layer, head in zip(heads["layer"], heads["head"], strict=True)
+    )
+
+
+def _say_most(part: pandas.DataFrame, chance: float) -> list[str]:
+    """Say in which head V changed most, and in which M."""
+    found = []
+    for letter, name, does, space in (
+        ("V", "value_change", "writes", "write_overlap"),
+        ("M", "score_change", "reads for queries", "query_overlap"),
+    ):
+        most = part.loc[part[name].fillna(-1.0).idxmax()]
+        if not most[name] > ROUNDING:
+            continue
+        overlap = (
+            f"The spaces that it {does} overlap by {most[space]:.2f} (chance: {chance:.2f})."
+            if np.isfinite(most[space])
+            else f"In one of the two it {does.split()[0]} nothing."
+        )
+        found.append(
+            f"{letter} changed most in {name_head(most['layer'], most['head'])}: {most[name]:.0%}."
+            f" {overlap}"
+        )
     return found
 
 
@@ -330,10 +398,12 @@ def _say_attention(part: pandas.DataFrame, texts: int) -> str:
     within = f" (95 %: {low:.0%} to {high:.0%})" if np.isfinite(low) else ""
     tested = (
         f"{int(part['changed'].sum())} of {len(part)} heads give the first token another share, or"
-        f" have another entropy, over {texts} texts (Holm, 5 %)."
+        f" have another entropy, over {texts} texts (Holm, 5 %){_names(part[part['changed']])}."
         if texts > 1
         else "One text tests nothing: give more."
     )
+    if not most["attention_change"] > ROUNDING:
+        return f"{tested} The attention is the same in all heads."
     return (
         f"{tested} Attention moved most in {name_head(most['layer'], most['head'])}:"
         f" {most['attention_change']:.0%}{within}."

@@ -319,7 +319,21 @@ def say_survey(data: xarray.Dataset) -> list[str]:
             f" cosine {data.attrs['cosine_scale']:g}, a change of {change:+.1f}"
             f"{_within(low, high, '+.1f')}."
         )
+    repeated = texts - len(set(_as_bytes(data)))
+    if repeated:
+        found.append(
+            f"{repeated} of the {texts} texts repeat{'s' if repeated == 1 else ''} another one. The"
+            " intervals count each text, so they are too narrow. Give each text once."
+        )
     return found
+
+
+def _as_bytes(data: xarray.Dataset) -> list[bytes]:
+    """Return each text as bytes, equal for equal texts. A text of vectors is known by its
+    attention.
+    """
+    ids, received = data["id"].values, data["received"].values.round(9)
+    return [one.tobytes() + other.tobytes() for one, other in zip(ids, received, strict=True)]
 
 
 def _within(low: float, high: float, form: str = ".0%") -> str:
