@@ -361,6 +361,8 @@ class Followed:
         mean_sum = (weight * all_w).sum(axis=1)
         plain = weight * (1.0 + (all_w + mean_sum[:, None]) * all_q[:, None])
         plain += np.diag(self.M_norm * ((weight * all_w**2).sum(axis=1) + mean_sum**2))
+        # of the terms of first and second order: what they can be on any of the discs
+        higher = np.full((self.m, self.m), np.inf)
         rounding = 20.0 * float(self.g_rounding[is_kept].max()) + COEFFICIENTS
         for disc, sizes in zip(DISCS, self.on_discs, strict=True):
             square = 0.5 * (disc * half) ** 2
@@ -376,8 +378,8 @@ class Followed:
             most, most_own = self._blocks(weight, change, length, w_off, v, mean, q_size, q_off)
             factor = disc**-3 / (1.0 - 1.0 / disc)
             found, own = np.fmin(found, most * factor), np.fmin(own, most_own * factor)
-            plain = plain + np.where(np.isfinite(most), most + np.diag(most_own), 0.0)
-        return found * UP, own * UP, rounding * plain * UP
+            higher = np.fmin(higher, most + np.diag(most_own))
+        return found * UP, own * UP, rounding * (plain + higher) * UP
 
     @staticmethod
     def _changed(weight: np.ndarray, off: np.ndarray, lost: np.ndarray) -> np.ndarray:
