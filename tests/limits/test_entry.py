@@ -445,14 +445,12 @@ def test_the_leader_of_a_merged_group_is_open(V):
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_tokens_that_are_all_zero_stay_and_that_is_verified(n):
-    rng = np.random.default_rng(3)
-    heads = {"Q": np.tile(np.eye(2), (2, 1, 1)), "K": rng.normal(size=(2, 2, 2))}
-    for given in (
-        {"V": np.array([[1.0, 1.0], [0.0, 1.0]])},
-        {"V": np.stack([np.eye(2)] * 2), **heads},
-    ):
+    Q, V = np.stack([np.eye(2)] * 2), np.stack([np.eye(2)] * 2)
+    K = np.random.default_rng(3).normal(size=(2, 2, 2))
+    block = al.Weights(V=np.array([[1.0, 1.0], [0.0, 1.0]]))
+    for weights in (block, al.Weights(Q=Q, K=K, V=V), al.Weights(Q=Q, K=0.0 * K, V=V)):
         for mask in ("full", "causal"):
-            found = al.limit(al.Weights(**given), np.zeros((n, 2)), mask=mask)
+            found = al.limit(weights, np.zeros((n, 2)), mask=mask)
             assert found.certified and not found.points.any() and al.verify(found).holds
 
 

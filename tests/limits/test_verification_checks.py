@@ -127,7 +127,8 @@ MEANT = {
     "groups of replicas": (
         "glued to a leader that follows later",
         lambda one: in_state(
-            one, **dict.fromkeys(("leader", "root"), put((1, 0), int(one.leaders[-1])))
+            one,
+            **dict.fromkeys(("leader", "root"), put((1, 0), int(one.state.values["root"][0, -1]))),
         ),
         "The replicas have other groups",
     ),

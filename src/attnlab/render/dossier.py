@@ -7,6 +7,7 @@ import io
 import json
 import shlex
 from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -353,7 +354,7 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
     real, idealised = name_leaders(data, "real"), name_leaders(data, "twin")
     leaders = [
         [str(layer), escape(", ".join(one)), escape(", ".join(other))]
-        for layer, (one, other) in enumerate(zip(real, idealised, strict=True))
+        for layer, (one, other) in enumerate(zip_longest(real, idealised, fillvalue=["–"]))
     ]
     return (
         f"<h3>Sentence {number + 1}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "

@@ -211,7 +211,11 @@ def _draw_curves(
             last = (
                 f" ({beyond:.2g})" if variant == "tied" and name != "turn" else ""
             )  # where there is no real one, no turn
-            labels.append((_title_of(variant) + last, colour))
+            is_early = there[-1] < layers
+            if is_early:  # a line to its name would look like a curve that goes on
+                axes.plot(there[-1], values[there[-1]], "x", color=colour, clip_on=False, zorder=9)
+                last = f" (ends at {there[-1]})"
+            labels.append((_title_of(variant) + last, colour, is_early))
     axes.set_xlim(0, layers)
     if name == "clusters":
         axes.set_ylim(0, float(data[name].sel(variant=list(shown)).max()) * 1.06)
@@ -226,7 +230,7 @@ def _draw_curves(
         return
     low, high = axes.get_ylim()
     places = spread_out([y for _, y in ends], low, high, 0.078 * (high - low))
-    for (x, y), place, (text, colour) in zip(ends, places, labels, strict=True):
+    for (x, y), place, (text, colour, is_early) in zip(ends, places, labels, strict=True):
         line = {
             "arrowstyle": "-",
             "color": colour,
@@ -242,9 +246,9 @@ def _draw_curves(
             textcoords="axes fraction",
             va="center",
             fontsize=8.5,
-            color=INK,
+            color=colour if is_early else INK,
             annotation_clip=False,
-            arrowprops=line,
+            arrowprops=None if is_early else line,
         )
 
 

@@ -109,11 +109,17 @@ def draw_words(data: xarray.Dataset, paper: Paper = SCREEN, other: str = "twin")
                 share = f"{plane.shares[row, step]:.0%}".replace("%", " %")
                 where = "start" if step == 0 else f"layers done: {step}"
                 short = "start" if step == 0 else f"{step} layers"
-                axes.set_title(
-                    f"{title_of(variant)}\n{short}, cosine {cosine:.2f}"
+                numbers = (
+                    "it ends before that"
+                    if not np.isfinite(cosine)
+                    else f"cosine {cosine:.2f}"
                     if paper.is_narrow
-                    else f"{title_of(variant)}, {where}\n"
-                    f"mean cosine {cosine:.2f}, {share} of the variance shown",
+                    else f"mean cosine {cosine:.2f}, {share} of the variance shown"
+                )
+                axes.set_title(
+                    f"{title_of(variant)}\n{short}, {numbers}"
+                    if paper.is_narrow
+                    else f"{title_of(variant)}, {where}\n{numbers}",
                     fontsize=7 if paper.is_narrow else 9,
                 )
                 placed.append((axes, points, colours))

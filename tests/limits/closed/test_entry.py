@@ -350,6 +350,20 @@ def test_different_rates_that_round_to_one_are_verified():
     assert found.certified and al.verify(found).holds
 
 
+def test_coordinates_that_shrink_stay_accurate_where_large_terms_cancel():
+    """The V_h are of size 4, and their sum is diag(1, -0.5): V_h x_l cancels all but W x_l."""
+    A = np.array([[0.4267578125, -3.673828125], [3.64453125, -3.4091796875]])
+    B = np.array([[3.853515625, 2.765625], [-2.7314453125, 1.2373046875]])
+    V = np.array([np.diag([1.0, -0.5]) - A - B, A, B])
+    M = [[[2.0, 0.1], [0.6, 1.4]], [[1.9, 0.2], [0.7, 0.6]], [[0.04, 0.65], [-0.43, 0.05]]]
+    weights = al.Weights(Q=np.tile(np.eye(2), (3, 1, 1)), K=np.array(M), V=V)
+    x0 = np.array([[0.05, 0.6], [0.98, 0.25]])
+    found = al.limit(weights, x0, mask="causal", times=[12.0, 22.0, 30.0])
+    assert found.certified and al.verify(found).holds
+    # the first token only sees itself, so its z rests
+    assert np.abs(found.z[:, 0] - x0[0]).max() < 1e-9
+
+
 SPOILED = {
     "labels": (
         lambda one: dataclasses.replace(one, labels=0 * one.labels),

@@ -227,3 +227,11 @@ def test_loading_needs_no_heavy_library(bert):
         ).stdout.strip()
         == "[]"
     )
+
+
+def test_a_missing_file_and_an_empty_name_say_so():
+    for name in ("model.gguf", "pytorch_model.bin"):
+        with pytest.raises(FileNotFoundError, match=f"no file '{name}'"):
+            al.models.load(name)
+    with pytest.raises(ValueError, match="the text is empty"):
+        al.models.load("")

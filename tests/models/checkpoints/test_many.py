@@ -146,3 +146,10 @@ def test_batches_hold_texts_of_similar_length():
     assert sorted(n for lengths in found for n in lengths) == sorted(LENGTHS)
     assert all(max(lengths) <= 1.25 * min(lengths) + 1 for lengths in found)
     assert len(found) < len(LENGTHS)
+
+
+def test_the_text_that_cannot_be_read_is_named():
+    state, raw = MAKERS["bert"]()
+    model = al.models.load(state, config=raw)
+    with pytest.raises(ValueError, match="Text 1 of 2, from 0: Token ids must be"):
+        model.run([np.array([1, 2]), np.array([1, 999])])

@@ -13,9 +13,12 @@ import attnlab as al
 import tiny_models
 from attnlab.models.checkpoints.forward import apply_norm, attention_output, feedforward
 from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.dossier import dossier
+from attnlab.models.studies.dossier import findings as dossier_findings
 from attnlab.models.studies.sentences import measure_attention, measure_tokens, name_leaders
 from attnlab.models.studies.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
+from attnlab.render.dossier import dossier_page
 from tiny_models import TOKENIZER
 
 FAMILIES = ("bert", "albert", "gpt2", "llama", "gpt_neox", "distilbert")
@@ -460,3 +463,35 @@ def test_a_list_of_sentences_is_each_of_them():
     assert data["length"].values.tolist() == [7, 3] and data.attrs["kind"] == "sentences"
     with pytest.raises(ValueError, match="one of the two"):
         al.models.sentence(model, ["a", "b"], ids=texts)
+
+
+def test_an_idealised_model_that_stops_leaves_the_other_stacks():
+    """Large matrices without a norm: tokens grow until double precision ends."""
+    generator = np.random.default_rng(1)
+    Q, K, V = (generator.normal(size=(2, 3, 6)) for _ in range(3))
+    model = al.models.heads(Q, K, V, 40 * generator.normal(size=(2, 6, 3)))
+    x = generator.normal(size=(5, 6))
+    data = al.models.sentence(model, ids=x)
+    assert data.attrs["stopped"].startswith("The idealised model stops in layer 0 at t = 0.")
+    assert np.isfinite(data["x"].sel(variant="real").values[:2]).all()
+    assert np.isnan(data["x"].sel(variant="twin").values[1:]).all()
+    assert np.isnan(data["cosine"].sel(variant="twin").values[1:]).all()
+    said = " ".join(al.models.findings(data))
+    assert "stops in layer 0" in said and "The idealised model ends with" not in said
+    for kind in ("layers", "words"):
+        al.plot(data, kind=kind)
+    assert "stopped" not in al.models.sentence(model, ids=0 * x + 1, only=["real"]).attrs
+    several = al.models.sentence(model, ids=[x, x[:3]], only=["twin"])
+    assert np.isnan(several["cosine"].sel(variant="twin").values[:, 1:]).all()
+
+
+@pytest.mark.slow
+def test_the_dossier_of_such_a_model_grades_nothing():
+    generator = np.random.default_rng(1)
+    Q, K, V = (generator.normal(size=(2, 3, 6)) for _ in range(3))
+    model = al.models.heads(Q, K, V, 40 * generator.normal(size=(2, 6, 3)))
+    found = dossier(model, work=10.0)
+    outcomes = {one.question: one.outcome for one in dossier_findings(found)}
+    assert outcomes["Do the tokens end where the theory says?"] == "scope"
+    assert not {"right", "wrong", "no evidence"} & set(outcomes.values())
+    assert "It is not known in" in dossier_page(found)

@@ -183,9 +183,17 @@ class OwnForm:
             [np.exp(-float(one) * t) / float(one) if one > 0 else 0.0 for one in self.rates]
         )
 
+    def _moves(self, x: np.ndarray) -> np.ndarray:
+        """U = sum_h V_h x_{L_h}, (m, d), as W x_l + sum_h V_h (x_{L_h} - x_l) with l the first leader:
+        V_h x_l need not cancel, which would leave rounding of the largest coordinate in all others.
+        """
+        first = x[self.leader[0]]
+        beside = np.einsum("hab,hib->ia", self.V, x[self.leader] - first)
+        return np.asarray(first * np.array([float(one) for one in self.rates]) + beside)
+
     def points(self, x: np.ndarray, t: float) -> np.ndarray:
         """The limits of z, (m, d): W^{-1} e^{-tW} U."""
-        return np.einsum("hab,hib->ia", self.V, x[self.leader]) * self._scales(t)
+        return self._moves(x) * self._scales(t)
 
     def points_error(self, error: np.ndarray, t: float) -> np.ndarray:
         """What errors (d,) of all tokens do to the limits, (m, d)."""
@@ -201,7 +209,7 @@ class OwnForm:
     def rescaled(self, x: np.ndarray, t: float, s: float) -> np.ndarray:
         """z at the time t + s, (m, d)."""
         rates = np.array([float(one) for one in self.rates])
-        U, safe = np.einsum("hab,hib->ia", self.V, x[self.leader]), np.where(rates == 0, 1, rates)
+        U, safe = self._moves(x), np.where(rates == 0, 1, rates)
         moved = np.where(rates == 0.0, s, -np.expm1(-rates * s) / safe) * np.exp(-rates * t)
         return np.asarray(x * np.exp(-rates * (t + s)) + U * moved)
 

@@ -375,6 +375,14 @@ class Closed(Heads):
             out += np.exp(float(mu) * s - growth * t) * (whole @ np.asarray(back).T)
         return np.asarray(out, dtype=float)
 
+    def later_error(self, one: State, s: float) -> np.ndarray:  # type: ignore[override]
+        """What the errors of the tokens do to z along coordinates that do not grow, (m, d)."""
+        out, back = np.zeros(one.value.shape), np.abs(self.flown(-self.limit.t - s)).T
+        for (mu, p), T in zip(one.motion.keys, one.motion.T, strict=True):
+            whole = np.einsum("iajb,b->ia", np.abs(T), one.of_token) * s**p * np.exp(float(mu) * s)
+            out += np.asarray(whole @ back, dtype=float)
+        return np.where(self.growth > 0, 0.0, out)
+
     def check_range(self) -> str:
         """z stays inside of what the first tokens span along each growing coordinate that no head
         turns around and no other one moves; so must its limit.

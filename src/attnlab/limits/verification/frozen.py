@@ -322,9 +322,11 @@ class Frozen:
         """Three states that are not copies of each other, with the same map or the same groups and
         points.
         """
+        # tokens that are all 0 stay there, and a push relative to their size moves none of them
         for one, other in ((0, 1), (0, 2), (1, 2)):
             require(
-                not all(
+                not self.limit.x0.any()
+                or not all(
                     np.array_equal(self.values[name][one], self.values[name][other])
                     for name in ("Y", "E", "D")
                 ),

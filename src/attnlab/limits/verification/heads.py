@@ -156,6 +156,12 @@ class Heads:
         )
         return np.asarray(z)
 
+    def later_error(self, one: Parts, s: float) -> np.ndarray:
+        """What the errors of the tokens do to z along coordinates that do not grow, (m, d): all of
+        them grow here.
+        """
+        return np.zeros(one.Y.shape)
+
     @cached_property
     def begin(self) -> float:
         """The time at which the integration began."""
@@ -544,7 +550,7 @@ class Heads:
             # coordinates that do not grow may be large in z, and what exceeds double precision is
             # not stored
             known = np.isfinite(limit.z[index])
-            rounding = allowed + 1e-9 * np.abs(z).max(axis=0)
+            rounding = allowed + 1e-9 * np.abs(z).max(axis=0) + self.later_error(one, s)[number]
             require(
                 (np.abs(limit.path[index] - path[number]) <= allowed).all()
                 and (

@@ -29,6 +29,9 @@ from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
 from attnlab.models.checkpoints.torch_files import open_torch_files
 
+FILES = (".gguf", ".bin", ".safetensors", ".onnx", ".pt", ".pth")
+"""A name that ends so is a file, and no model of the catalog."""
+
 
 def load(
     source: Any,
@@ -103,6 +106,8 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
+    if not str(source).strip():
+        raise ValueError("A model must have a name or a path, but the text is empty.")
     path = Path(source)
     if path.is_dir():
         return _from_folder(
@@ -136,6 +141,8 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         raise FileNotFoundError(
             f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name."
         )
+    if path.suffix in FILES:
+        raise FileNotFoundError(f"There is no file {str(source)!r}. Give its path.")
     return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
 
 

@@ -76,7 +76,15 @@ def read_texts(model: Model, texts: Sequence[Any], special: bool = True) -> list
         )
     if len(texts) == 0:
         raise ValueError("texts must hold at least one text, got an empty list.")
-    return [_read_one(model, text, special) for text in texts]
+    found = []
+    for number, text in enumerate(texts):
+        try:
+            found.append(_read_one(model, text, special))
+        except ValueError as problem:
+            if len(texts) == 1:
+                raise
+            raise ValueError(f"Text {number} of {len(texts)}, from 0: {problem}") from None
+    return found
 
 
 def _read_one(model: Model, text: Any, special: bool) -> Tokens:

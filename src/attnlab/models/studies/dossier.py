@@ -363,11 +363,31 @@ def findings(found: Dossier) -> list[Finding]:
     """Return every question with its answers. Medians are over the sentences."""
     return [
         _inside(found),
-        _gathering(found),
-        _few_clusters(found),
-        _near(found),
-        _same_leaders(found),
+        *_beside_the_theory(found),
         *_tied(found),
+    ]
+
+
+def _beside_the_theory(found: Dossier) -> list[Finding]:
+    """Compare the idealised model with the real stack, or say why it cannot be compared."""
+    stopped = [data.attrs["stopped"] for data in found.sentences if "stopped" in data.attrs]
+    if not stopped:
+        return [
+            _gathering(found),
+            _few_clusters(found),
+            _near(found),
+            _same_leaders(found),
+        ]
+    cosines = [_median(found, name, "cosine") for name in NULLS]
+    return [
+        Finding(
+            "Do the tokens end where the theory says?",
+            f"It is not known in {len(stopped)} of {len(found.sentences)} sentences.",
+            f"mean cosine {_median(found, 'real', 'cosine'):.2f} at the end",
+            _of_nulls(cosines, "{:.2f}"),
+            "scope",
+            f"{stopped[0]} Large matrices without a norm do this.",
+        )
     ]
 
 

@@ -91,7 +91,9 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
     there = list(map(str, data["variant"].values))
     before, after = at("real", "clusters", 0), at("real", "clusters")
     verdict = (
-        "they become one cluster"
+        "nothing can be said about groups"
+        if not np.isfinite(after)
+        else "they become one cluster"
         if after == 1 < before
         else (
             "they stay one cluster"
@@ -113,7 +115,9 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
         found.append(f"Random weights of the trained sizes end with {state('random')}.")
     if "untrained" in there:
         found.append(f"Untrained weights end with {state('untrained')}.")
-    if "twin" in there:
+    if facts.get("stopped"):
+        found.append(f"{facts['stopped']} So it has no numbers from there on.")
+    elif "twin" in there:
         beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
         found.append(
             f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f}"
@@ -126,7 +130,7 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
     ]
     others = {name: at(name, "turn") for name in compared}
     others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
-    if len(others) > 1:
+    if len(others) > 1 and min(others.values()) < max(others.values()):
         nearest, farthest = (
             min(others, key=lambda name: others[name]),
             max(others, key=lambda name: others[name]),

@@ -35,6 +35,10 @@ TOLERANCE = 1e-6
 """The relative tolerance. The stacks for comparison differ by tens of per cent."""
 
 
+class Unfinished(ValueError):
+    """The idealised model does not reach the end of a layer. The message says where it stops."""
+
+
 def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
     """Yield the tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) one unit
     before each.
@@ -110,7 +114,7 @@ def between(
 
 
 def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajectory:
-    """Return the run of `solve`. Raise a ValueError that names the layer if it does not reach its
+    """Return the run of `solve`. Raise Unfinished, which names the layer, if it does not reach its
     end.
     """
     try:
@@ -119,7 +123,7 @@ def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajec
         raise KeyboardInterrupt from None
     except RunFailed as problem:
         reached = problem.run.stats["reached"]
-        raise ValueError(
+        raise Unfinished(
             f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
             f"{problem.run.status.value}"
         ) from None

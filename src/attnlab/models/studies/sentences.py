@@ -16,7 +16,7 @@ from attnlab.models.checkpoints.forward import enter, seen_by
 from attnlab.models.checkpoints.model import Model, is_many
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
-from attnlab.models.studies.idealised import start
+from attnlab.models.studies.idealised import Unfinished, start
 from attnlab.models.studies.variants import TIMES_DEPTH, Options, variants
 from attnlab.progress import Progress, ProgressOption, track
 
@@ -128,7 +128,7 @@ def sentence(
     options = Options(check_index("layer", tied_layer, model.config.layers), rng)
     x0 = enter(model.parts, tokens.given, np.float64)
     seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
-    found = {}
+    found, stopped = {}, {}
     costs = np.array([COSTS.get(name, 1.0) for name in names])
     ends = np.cumsum(costs) / costs.sum()
     with (
@@ -137,7 +137,7 @@ def sentence(
     ):  # for small products threads only wait
         for name, first, last in zip(names, [0.0, *ends[:-1]], ends, strict=True):
             part = progress.part(first, last, TITLES.get(name, name))
-            found[name] = _numbers(model, x0, seen, name, options, cosine, part)
+            found[name], stopped[name] = _numbers(model, x0, seen, name, options, cosine, part)
     depth = max(len(numbers["x"]) for numbers in found.values())
     data = xarray.Dataset(
         {
@@ -156,6 +156,8 @@ def sentence(
         },
         attrs=_attributes(model, tokens, special, cosine, options),
     )
+    if any(stopped.values()):
+        data.attrs["stopped"] = " ".join(filter(None, stopped.values()))
     _compare(data)
     describe(data)
     return data
@@ -197,7 +199,9 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
 
     words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
     attributes = {
-        name: value for name, value in first.attrs.items() if name not in ("text", "unknown")
+        name: value
+        for name, value in first.attrs.items()
+        if name not in ("text", "unknown", "stopped")
     }
     return xarray.Dataset(
         {str(name): joined(str(name), np.nan) for name in first.data_vars},
@@ -293,26 +297,33 @@ def _numbers(
     options: Options,
     cosine: float,
     progress: Progress,
-) -> dict[str, np.ndarray]:
-    """Return the variables of one variant, (steps, ...). The attention of a step is that of the
-    next layer; the last has none.
+) -> tuple[dict[str, np.ndarray], str]:
+    """Return the variables of one variant, (steps, ...), and where it stops early, or "". The
+    attention of a step is that of the next layer; the last has none.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         progress(0.0)
-        done = []
-        for step in variants[name](model, x0, seen, options):
-            done.append(step)
-            progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
+        done, stopped = [], ""
+        try:
+            for step in variants[name](model, x0, seen, options):
+                done.append(step)
+                progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
+        except Unfinished as problem:  # the other stacks still say something
+            stopped = str(problem)
         x = np.stack(
             [_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)]
         )  # (steps, n, d)
-        attention = np.stack([step.attention for step in done])  # (layers, h, n, n)
+        attention = (
+            np.stack([step.attention for step in done])  # (layers, h, n, n)
+            if done
+            else np.empty((0, model.config.heads, len(x0), len(x0)))
+        )
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
         numbers = measure_tokens(x, cosine)
         numbers |= measure_attention(
             attention, seen if name not in ("no_mask",) else np.ones_like(seen)
         )
-    return {"x": x, **numbers}
+    return {"x": x, **numbers}, stopped
 
 
 def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
