@@ -239,11 +239,14 @@ def is_diagonal(V) -> bool:
     return bool((np.array(V) == np.diag(np.diagonal(V))).all())
 
 
+def has_simple_spectrum(V) -> bool:
+    values = np.sort_complex(np.linalg.eigvals(V))
+    return bool(np.isreal(values).all() and (np.abs(np.diff(values)) > 1e-3).all())
+
+
 PROVABLE = [system for system in FROZEN if is_diagonal(system["V"])]
 DENSE = [
-    system
-    for system in FROZEN
-    if not is_diagonal(system["V"]) and np.isreal(np.linalg.eigvals(system["V"])).all()
+    system for system in FROZEN if not is_diagonal(system["V"]) and has_simple_spectrum(system["V"])
 ]
 
 
@@ -278,14 +281,13 @@ def test_frozen_truths_lie_in_the_enclosures():
 
 
 def test_frozen_truths_of_a_dense_V_lie_in_the_enclosures():
-    some = DENSE[4::8]
-    assert sum(check_frozen(system) for system in some) >= len(some) - 1
+    assert all(check_frozen(system) for system in DENSE[4::8])
 
 
 @pytest.mark.slow
 def test_all_other_frozen_truths_of_a_dense_V_lie_in_the_enclosures():
     found = [check_frozen(system) for number, system in enumerate(DENSE) if number % 8 != 4]
-    assert sum(found) >= 0.6 * len(found)
+    assert sum(found) >= 0.9 * len(found)
 
 
 @pytest.mark.slow
