@@ -34,7 +34,7 @@ ON_TEXTS = (
     " are in the second model. In brackets: 95 % interval over {texts} texts. p: after Holm's"
     " correction; below 0.05 the head attends differently."
 )
-COLUMNS = ("head", "V", "M", "writes", "reads", "before", "after")
+COLUMNS: tuple[str, ...] = ("head", "V", "M", "writes", "reads", "before", "after")
 
 
 @verbs.register("compare")

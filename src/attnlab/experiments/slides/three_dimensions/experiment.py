@@ -45,13 +45,12 @@ SPREAD = 0.3
 differ a little.
 """
 SYNTHETIC = ("near", "synthetic")
-N = {"full": 40, "small": 20}
+N = 20
+"""Tokens. With forty under sixteen heads, three of five draws stayed undecided."""
 DRAWS, OWN_DRAWS = {"full": 30, "small": 6}, {"full": 8, "small": 2}
 
-WORK = {"full": 2e7, "small": 5e6}
-"""Units for one limit. With five million, three of five draws of forty tokens under sixteen heads
-stayed undecided.
-"""
+WORK = 5e6
+"""Units for one limit."""
 
 STEP = 0.05
 """The step in tau of the runs that are not adaptive: own values, and trained heads."""
@@ -94,8 +93,8 @@ def measure_end(context: Context, family: str, heads: int, seed: int) -> dict[st
     beyond: how far a limit is beyond the plane of a class, over all heads and over the size of the
     limits.
     """
-    weights, x0 = problem(family, heads, "identity", seed, N[context.size])
-    end, points = certified_limit(weights, x0, WORK[context.size])
+    weights, x0 = problem(family, heads, "identity", seed, N)
+    end, points = certified_limit(weights, x0, WORK)
     row = facts_of(end, points, x0) | {"volume": np.nan, "beyond": np.nan}
     if points is None:
         return {"row": row, "polytope": []}
@@ -124,7 +123,7 @@ def measure_own(context: Context, heads: int, seed: int) -> dict[str, float]:
     """The heads' own V, near the identity: how far a token leaves the hull of the time before, in a
     run.
     """
-    weights, x0 = problem("near", heads, "own", seed, N[context.size])
+    weights, x0 = problem("near", heads, "own", seed, N)
     rate = growth_rate(weights, from_factors=False)
     run = simulate(
         weights,
@@ -142,13 +141,13 @@ def shown(context: Context) -> dict[str, Any]:
     """Accurate runs of heads near the identity, V_h = I: z at the tau that are shown, for each H;
     how far the last is from the certified limit; and the run to be filmed.
     """
-    n, found = N[context.size], []
+    n, found = N, []
     for count in HEADS:
         weights, x0 = problem("near", count, "identity", 1, n)
         run = simulate(
             weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z"
         )
-        found.append(_pictured(rescaled(run), *certified_limit(weights, x0, WORK[context.size])))
+        found.append(_pictured(rescaled(run), *certified_limit(weights, x0, WORK)))
     weights, x0 = problem("near", 4, "identity", 1, n)
     movie = simulate(weights, x0, t_end=2.0, saves=101, rtol=1e-8, frame="z")
     tokens = _tokens(found).assign_coords(tau=SHOWN)
@@ -180,7 +179,7 @@ def measure_trained(context: Context, family: str, heads: int) -> dict[str, Any]
     """
     del family
     shared = context.shared
-    weights, x0 = shared.heads(heads, "identity"), real_start(shared.model, N[context.size])
+    weights, x0 = shared.heads(heads, "identity"), real_start(shared.model, N)
     reduced, start, basis = in_span(weights, x0)
     run = simulate(
         reduced,
@@ -191,7 +190,7 @@ def measure_trained(context: Context, family: str, heads: int) -> dict[str, Any]
         stepper="rk4",
         frame="z",
     )
-    end, points = certified_limit(weights, x0, WORK[context.size])
+    end, points = certified_limit(weights, x0, WORK)
     z = rescaled(run) @ basis.T
     found = _pictured(z, end, points)
     _, sizes, axes = np.linalg.svd(x0 - x0.mean(axis=0), full_matrices=False)
@@ -218,7 +217,7 @@ def assemble(results: Results) -> dict[str, Any]:
         **results.values("shown")[0],
         "checks": results.values("checks")[0],
         "polytopes": table_of_rows(results.rows("ends", "polytope"), "draw", draws=DRAWS[size]),
-        "ends": table_of_rows(rows, n=N[size], why=results.why, model=shared.name),
+        "ends": table_of_rows(rows, n=N, why=results.why, model=shared.name),
         "own": table_of_rows(results.rows("own")),
     }
     drawn = results.values("trained")
@@ -234,7 +233,7 @@ def assemble(results: Results) -> dict[str, Any]:
 
 def check(context: Context) -> Any:
     """Four heads near the identity at tau = COMPARED, by the runs and by SciPy's DOP853."""
-    weights, x0 = problem("near", 4, "identity", 1, N[context.size] // 2)
+    weights, x0 = problem("near", 4, "identity", 1, N // 2)
     run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").rescaled
 
     assert run is not None
