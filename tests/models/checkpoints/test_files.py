@@ -278,7 +278,9 @@ def test_a_variant_that_is_not_computed_here_is_refused(family, changes, said):
 
 def test_an_unknown_family_says_what_was_found_and_what_is_known(bert):
     change_config(bert, model_type="rwkv")
-    with pytest.raises(BadModel, match="model_type 'rwkv'.*Known: albert .*bert .*gpt2 .*llama"):
+    with pytest.raises(
+        BadModel, match="model_type 'rwkv'.*Known: albert, .*bert, .*gpt2, .*llama,"
+    ):
         al.models.load(bert)
     with pytest.raises(BadModel, match="names no model_type.*'foo.weight'.*Known: albert"):
         al.models.load({"foo.weight": np.zeros(3)}, config={})

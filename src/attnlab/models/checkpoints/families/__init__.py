@@ -100,10 +100,6 @@ def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
 
 
 def _known() -> str:
-    return (
-        "Known: "
-        + "; ".join(
-            f"{name} (model_type {', '.join(families[name].model_types)})" for name in families
-        )
-        + "."
-    )
+    """Return the model_types that are read, in one short sentence."""
+    known = sorted({one for name in families for one in families[name].model_types})
+    return f"Known: {', '.join(known)}."
