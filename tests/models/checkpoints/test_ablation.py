@@ -156,6 +156,8 @@ def test_what_cannot_be_left_out_is_refused():
         model.without()
     with pytest.raises(ValueError, match=r"pairs \(layer, head\)"):
         model.without(heads=[3])
+    with pytest.raises(ValueError, match="norms must be a list of layers"):
+        model.without(norms=True)
     with pytest.raises(ValueError, match="There is no layer 9"):
         model.without(feedforward=[9])
     with pytest.raises(ValueError, match="There is no head 9"):

@@ -7,7 +7,7 @@ same layer, so the result is a model like any other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,17 +35,21 @@ def ablate(
     config = model.config
     chosen = _check_heads(heads, config.layers, config.heads)
     attention, feedforward, norms = (
-        sorted({check_index("layer", layer, config.layers) for layer in layers})
-        for layers in (attention, feedforward, norms)
+        _check_layers(name, layers, config.layers)
+        for name, layers in (
+            ("attention", attention),
+            ("feedforward", feedforward),
+            ("norms", norms),
+        )
     )
     if not (chosen or attention or feedforward or norms):
         raise ValueError(
             "Name what to leave out: heads=[(layer, head)], attention=[layer], feedforward=[layer]"
             " or norms=[layer]."
         )
-    fed = [layer for layer in feedforward if _has_feedforward(model.parts.layers[layer])]
-    if len(fed) < len(feedforward):
-        raise ValueError(f"{model.name} has no feed-forward part in layer {feedforward[0]}.")
+    bare = [layer for layer in feedforward if not _has_feedforward(model.parts.layers[layer])]
+    if bare:
+        raise ValueError(f"{model.name} has no feed-forward part in layer {bare[0]}.")
     of_heads, of_fed = (
         (None, None) if mean is None else mean_outputs(model, mean, progress=progress)
     )
@@ -72,6 +76,15 @@ def ablate(
     said = _describe(chosen, attention, feedforward, norms)
     name = f"{model.name} without {said}{'' if mean is None else ' (mean over texts)'}"
     return replace(model, name=name, parts=parts, address=None)
+
+
+def _check_layers(name: str, layers: Sequence[int], count: int) -> list[int]:
+    if not isinstance(layers, Iterable):
+        raise ValueError(
+            f"{name} must be a list of layers, such as [0]; range({count}) means all of them. Got"
+            f" {layers!r}."
+        )
+    return sorted({check_index("layer", layer, count) for layer in layers})
 
 
 def _check_heads(
