@@ -146,7 +146,7 @@ def test_a_tied_model_stays_tied_if_all_layers_lose_the_same():
     every = model.without(heads=[(layer, 0) for layer in range(model.config.layers)])
     assert every.config.is_tied and len({id(layer) for layer in every.parts.layers}) == 1
     assert not model.without(heads=[(1, 0)]).config.is_tied
-    assert model.without(heads=[(1, 0)]).weights(1, 0).V[0].any() == False  # noqa: E712
+    assert not model.without(heads=[(1, 0)]).weights(1, 0).V[0].any()
     assert model.without(heads=[(1, 0)]).weights(0, 0).V[0].any()
 
 
