@@ -172,7 +172,7 @@ def test_only_multiples_of_the_identity_are_reduced():
     ):
         assert find_span(changed(place, value), x0) is None
     own = np.stack([np.diag(np.linspace(0.5, 1.0, D)), *weights.V[1:]])
-    limit = al.limit(al.Weights(Q=weights.Q, K=weights.K, V=own), x0[:4], work=2e5)
+    limit = al.limit(al.Weights(Q=weights.Q, K=weights.K, V=own), x0[:2], work=1e5)
     assert limit.state is None or limit.state.way == "closed"
 
 
