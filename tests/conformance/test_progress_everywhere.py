@@ -281,7 +281,10 @@ def given(tmp_path, monkeypatch, model):
     folder = tmp_path / "made"
     folder.mkdir()
     return SimpleNamespace(
-        run=run, model=model, folder=folder, dossier=SimpleNamespace(model=model)
+        run=run,
+        model=model,
+        folder=folder,
+        dossier=SimpleNamespace(model=model, flows=(), sentences=()),
     )
 
 
