@@ -102,8 +102,8 @@ class Model(Displayed):
     def __repr__(self) -> str:
         c = self.config
         shape = (
-            f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers}"
-            f" layers{', tied' if c.is_tied else ''}"
+            f"{c.family}, d = {c.d}, {c.heads} head{'s' if c.heads != 1 else ''}, {c.layers}"
+            f" layer{'s' if c.layers != 1 else ''}{', tied' if c.is_tied else ''}"
         )
         return f"Model({shorten(self.name)}: {shape})"
 
