@@ -147,7 +147,11 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def make(name: str, seed: int = 0) -> Any:
     """A model in evaluation mode, float32, whose parameters are all random."""
-    kind, sizes = CHECKPOINTS[name]
+    return make_of(*CHECKPOINTS[name], seed=seed)
+
+
+def make_of(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
+    """A model of that class, in evaluation mode, whose parameters are all random."""
     config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
     model = getattr(transformers, kind + "Model")(config).eval()
     fill(model, seed)

@@ -81,6 +81,11 @@ def is_sentence(source: Any) -> bool:
     return getattr(source, "attrs", {}).get("kind") == "sentence" and hasattr(source, "data_vars")
 
 
+def is_dossier(source: Any) -> bool:
+    """Whether a source is what al.models.dossier returns."""
+    return hasattr(source, "sentences") and hasattr(source, "about_texts")
+
+
 def is_trained(source: Any) -> bool:
     """Whether a source is a Flow, a sentence, or a list of them."""
     several = source if isinstance(source, list | tuple) else [source]

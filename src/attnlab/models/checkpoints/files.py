@@ -94,6 +94,23 @@ class Shards(Mapping[str, np.ndarray]):
         return len(self._where)
 
 
+class Renamed(Mapping[str, np.ndarray]):
+    """Tensors under other names; `where` names the old one of each."""
+
+    def __init__(self, tensors: Tensors, where: Mapping[str, str]):
+        self._tensors, self._where = tensors, where
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array: np.ndarray = self._tensors[self._where[name]]
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+
 class InMemory(Mapping[str, np.ndarray]):
     """A state dict, whose values are arrays or have .detach().cpu().numpy() as torch's have."""
 

@@ -41,7 +41,7 @@ ALIASES = {
 }
 
 
-@family("bart", model_types=("bart",), aliases=ALIASES)
+@family("bart", model_types=("bart",), aliases=ALIASES, inner="encoder.")
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of the encoder of a BartModel, with or without a head for some task on top."""
     must_be(raw, "position_embedding_type", "absolute", None)
