@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.engine import simulate
 from attnlab.explorer.embed import make_dossier
 from attnlab.explorer.members import strange_members
 from attnlab.explorer.page import GENERATOR, frame_page, make_page
@@ -27,6 +28,7 @@ from attnlab.explorer.recording import clock_unit, frame_times, record_run
 from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
 from attnlab.explorer.trained import model_payload
 from attnlab.files import write_text
+from attnlab.limits import limit
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 from attnlab.run import resolve
@@ -307,8 +309,6 @@ def _usual_end(dynamics: Dynamics) -> float:
 def _find_limit(
     dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, progress: Progress
 ) -> Limit:
-    from attnlab.limits import limit
-
     progress(0.0, "certifying the limit (the first time on a machine compiles for some seconds)")
     return limit(dynamics, x0, work=work, budget=budget, progress=progress)
 
@@ -317,8 +317,6 @@ def _simulate(
     dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress
 ) -> Trajectory:
     """Return the run at the times of a recording's frames, up to its end."""
-    from attnlab.engine import simulate
-
     options = {
         name: value
         for name, value in solve.items()

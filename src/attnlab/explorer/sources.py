@@ -13,6 +13,7 @@ from attnlab.examples import example_names, example_spec
 from attnlab.explorer.presets import Preset, presets
 from attnlab.explorer.trained import is_dossier, is_trained, name_source
 from attnlab.registry import unknown_name
+from attnlab.store import load
 from attnlab.theory.verbs import members
 from attnlab.types import Limit, Spec, Trajectory
 
@@ -91,7 +92,6 @@ def _read_name(name: str, member: int) -> Source:
             return Source(path.stem, spec=Spec.load(path))
         except TypeError as problem:
             raise ValueError(str(problem)) from None
-    from attnlab.store import load
 
     found = load(path)
     try:
