@@ -19,6 +19,7 @@ from attnlab.models.checkpoints.files import (
     read_json,
     refuse_pickle,
 )
+from attnlab.models.checkpoints.foreign import explain_foreign, refuse_adapter
 from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
 from attnlab.models.checkpoints.gguf_names import checkpoint_of
 from attnlab.models.checkpoints.gguf_tokens import why_no_tokenizer
@@ -201,6 +202,7 @@ def _from_folder(
     """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format,
     licence and config.
     """
+    refuse_adapter(folder)
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = (
         read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -262,5 +264,7 @@ def _make_model(
     try:
         parts = families[family_of(tensors, raw)](tensors, raw)
     except BadModel as error:
-        raise BadModel(f"{name} cannot be loaded. {error}") from None
+        names = (*tensors, *getattr(tensors, "passed_over", ()))
+        reason = explain_foreign(names, raw) or str(error)
+        raise BadModel(f"{name} cannot be loaded. {reason}") from None
     return Model(name, parts, raw, source, licence, tokenizer, address)
