@@ -184,6 +184,7 @@ RETURNED = {
     "survey": "survey",
     "intervals": "intervals",
     "compare": "comparison",
+    "dossier": "Dossier",
 }
 """{function of al.models: the example above that it returns}."""
 
