@@ -4,12 +4,15 @@ simulation of them.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
 import attnlab as al
 from attnlab.types import Limit
+
+WIDE = 40
 
 
 class HeadSystem(NamedTuple):
@@ -42,6 +45,25 @@ def draw_heads(seed: int) -> HeadSystem:
         M = [B @ B.T / d + 0.3 * np.eye(d) for B in (rng.normal(size=(d, d)) for _ in range(h))]
     v = np.ones(h) if seed % 3 else rng.uniform(0.2, 1.5, h)
     return HeadSystem(np.stack(M), v, rng.uniform(-1, 1, (n, d)) * rng.choice([1.0, 2.0, 5.0]))
+
+
+def widened(M: np.ndarray, v: np.ndarray, x0: np.ndarray) -> tuple[al.Weights, np.ndarray]:
+    """(weights, tokens) of the same flow in WIDE coordinates: tokens (n, d) stand there several times,
+    multiplied by powers of 2; queries read one copy, keys another. The first copy is x0 itself.
+    """
+    (n, d), heads = x0.shape, len(v)
+    scale = 2.0 ** (np.arange(WIDE // d) % 5)
+    tokens = np.zeros((n, WIDE))
+    tokens[:, : len(scale) * d] = (scale[:, None] * x0[:, None, :]).reshape(n, -1)
+    Q, K = np.zeros((2, heads, d, WIDE))
+    Q[:, :, d : 2 * d], K[:, :, 3 * d : 4 * d] = np.eye(d) / scale[1], M / scale[3]
+    return al.Weights(Q=Q, K=K, V=v[:, None, None] * np.eye(WIDE)), tokens
+
+
+def first_copy(limit: Limit, d: int) -> Limit:
+    """The Limit of `widened` tokens in the d coordinates of the first copy."""
+    cut = {name: getattr(limit, name)[..., :d] for name in ("x0", "points", "z", "path")}
+    return dataclasses.replace(limit, **cut, basis=np.eye(d))
 
 
 def velocity(system: HeadSystem, x: np.ndarray) -> np.ndarray:
