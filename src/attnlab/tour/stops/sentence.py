@@ -11,7 +11,12 @@ from typing import Any
 
 from attnlab.explorer.embed import WITH_SWITCH
 from attnlab.explorer.trained import model_payload
-from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
+from attnlab.models.studies.dossier_findings import (
+    cosine_word,
+    last_numbers,
+    same_leader,
+    turn_word,
+)
 from attnlab.models.studies.sentences import name_leaders, sentence, special_words
 from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour.context import Context
