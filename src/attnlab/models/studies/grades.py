@@ -5,9 +5,9 @@ for question, answer in zip(QUESTIONS, answers_of(one)): print(question, answer)
 
 No threshold says when something is better, near or few. "Better" is an exact sign test, over the
 sentences and over the stacks of a null. A token is near if it is nearer to its own place in the
-real stack than another token of the sentence is. There are few groups if there are as few as in the
+real stack than another token of the sentence is. The number of groups is compared with that of the
 idealised model. Two conventions remain: LEVEL, the usual 5 % of such tests, and the cosine at which
-groups are counted (`groups_at` asks at others).
+groups are counted (`groups_at` takes those at other cosines).
 """
 
 from __future__ import annotations

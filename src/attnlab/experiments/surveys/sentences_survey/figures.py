@@ -181,6 +181,7 @@ def draw_tied(data: Data) -> Any:
     depth = int(select(data["models"], model=model)["layers"].values[0])
     looks = [
         *((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
+        (IDEALISED, PALETTE[1], 0.8, "solid", TITLES[IDEALISED]),
         ("", PALETTE[0], 1.2, "solid", "its own layer"),
     ]
     figure = new_figure(9.6, 3.9)
@@ -213,7 +214,7 @@ def draw_tied(data: Data) -> Any:
         figure,
         f"{model}: its one layer, again and again",
         "A line for each of ten sentences, and for the same with layers of random and of untrained"
-        f" weights. Upright: the depth of the model, {depth}. Groups: tokens that a chain of"
+        f" weights, and with the idealised model. Upright: the depth of the model, {depth}. Groups: tokens that a chain of"
         f" cosines of {COSINE:g} or more joins.",
     )
     return figure
