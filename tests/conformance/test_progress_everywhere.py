@@ -18,7 +18,7 @@ from attnlab.experiments import experiments, reproduce
 from attnlab.experiments.common.studies import study
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Experiment
-from attnlab.explorer.embed import run_payload
+from attnlab.explorer.embed import make_dossier, run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
 from attnlab.models.catalog.fetch import fetch
@@ -142,6 +142,9 @@ CASES = {
     "explorer.widget.certify": (
         lambda given, progress: make_explorer(SPEC).certify(progress=progress)
     ),
+    "explorer.embed.make_dossier": lambda given, progress: make_dossier(
+        given.dossier, progress=progress
+    ),
     "explorer.embed.run_payload": lambda given, progress: run_payload(
         al.simulate(al.Weights(V=np.eye(4)), np.eye(4), t_end=1.0), name="A run", progress=progress
     ),
@@ -228,7 +231,7 @@ def test_public_names_with_progress_take_everything():
         for thing in public
         if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters
     ]
-    assert len(asking) == 14
+    assert len(asking) == 15
     assert {
         f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking
     } <= set(CASES)
@@ -278,7 +281,10 @@ def given(tmp_path, monkeypatch, model):
     folder = tmp_path / "made"
     folder.mkdir()
     return SimpleNamespace(
-        run=run, model=model, folder=folder, dossier=SimpleNamespace(model=model)
+        run=run,
+        model=model,
+        folder=folder,
+        dossier=SimpleNamespace(model=model, flows=(), sentences=()),
     )
 
 

@@ -10,7 +10,7 @@ import re
 import pytest
 
 import tiny_models
-from attnlab import Status, engine, render
+from attnlab import Status, render
 from attnlab.examples import example_names
 from attnlab.models import BadModel, load
 from attnlab.models.catalog import fetch
@@ -280,7 +280,7 @@ def ends_with(monkeypatch, make_run):
 
     def arrange(status):
         run = dataclasses.replace(make_run("plain"), status=status)
-        monkeypatch.setattr(engine, "simulate", lambda w, x0, **options: run)
+        monkeypatch.setattr("attnlab.run.simulate", lambda w, x0, **options: run)
 
     return arrange
 

@@ -10,6 +10,8 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_model, known_models
+from attnlab.models.catalog.fetch import fetch as fetch_one
+from attnlab.models.catalog.hub import HUB, check_hub_name
 
 ALL = "all"
 NAMES = "Names that `attnlab models` lists, `all` for all of them, or hf:owner/name."
@@ -28,8 +30,6 @@ def fetch(
     variable ATTNLAB_MODELS names another folder for them. hf:owner/name is downloaded from the
     Hugging Face hub into its own cache, unless the mirror that ATTNLAB_MIRROR names has it. Exit code 2: a model is unavailable.
     """
-    from attnlab.models.catalog.hub import HUB, check_hub_name
-
     chosen = list(
         dict.fromkeys(
             other for name in names for other in (known_models if name == ALL else (name,))
@@ -60,8 +60,6 @@ def fetch(
 
 def _fetch_known(name: str, force: bool) -> str:
     """Fetch a model of the catalog and return a sentence about it."""
-    from attnlab.models.catalog.fetch import fetch as fetch_one
-
     if is_cached(name) and not force:
         return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
     folder = fetch_one(name, progress=sys.stderr.isatty(), force=force)

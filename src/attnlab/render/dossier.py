@@ -106,8 +106,9 @@ def _facts(found: Dossier) -> str:
     words = [
         config.family,
         f"width {config.d}",
-        f"{config.layers} layers" + (" that share one set of weights" if config.is_tied else ""),
-        f"{config.heads} heads per layer",
+        f"{config.layers} layer{'s' if config.layers != 1 else ''}"
+        + (" that share one set of weights" if config.is_tied else ""),
+        f"{config.heads} head{'s' if config.heads != 1 else ''} per layer",
         (
             "each token sees only those before it"
             if config.is_causal
@@ -428,8 +429,12 @@ def _made(found: Dossier) -> str:
 
 
 def _commands(found: Dossier) -> list[str]:
-    """Return the commands that make the parts of the page."""
-    name = shlex.quote(found.model.name)
+    """Return what makes the parts of the page: commands, or lines of Python for a model in
+    memory.
+    """
+    if found.model.address is None:
+        return _python_lines(found)
+    name = shlex.quote(found.model.address)
     read = [
         (
             shlex.quote(data.attrs["text"])
@@ -455,6 +460,25 @@ def _commands(found: Dossier) -> list[str]:
         *flows,
         *(f"attnlab sentence {name} {words}{seed}" for words in read),
     ]
+
+
+def _python_lines(found: Dossier) -> list[str]:
+    """Return the same as lines of Python; m is the model, which no command can read."""
+    seed = f", rng={found.rng}" if found.rng else ""
+    given = ", texts" if found.about_texts == "given" else ""
+    lines = [
+        f"found = al.models.dossier(m{given}{seed})",
+        'al.explore(found, "dossier.html")',
+        "found.spectra",
+    ]
+    for number, one in enumerate(found.flows):
+        head = "" if one.head is None else f" head {one.head},"
+        run = one.flow.run
+        lines.append(
+            f"found.flows[{number}].flow  # layer {one.layer},{head} t_end = {run.solve.t_end:g},"
+            f" dt = {run.solve.dt or 0:g}"
+        )
+    return [*lines, *(f"found.sentences[{number}]" for number in range(len(found.sentences)))]
 
 
 # --------------------------------------------------------------------------------------------------

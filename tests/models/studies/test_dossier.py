@@ -179,6 +179,53 @@ def test_texts_are_those_the_tokenizer_knows_best(folder, monkeypatch):
         choose_texts(model)
 
 
+@pytest.fixture(scope="module")
+def of_heads() -> Dossier:
+    """A dossier of heads that belong to no family: no embedding, one layer, in memory only."""
+    draw = np.random.default_rng(0).standard_normal
+    Q, K, V, O = (draw(shape) / 3 for shape in [(2, 3, 6)] * 3 + [(2, 6, 3)])
+    x = [draw((5, 6)), draw((3, 6))]
+    return al.models.dossier(al.models.heads(Q, K, V, O), x, head=1, rng=4, work=200.0)
+
+
+def test_heads_alone_have_a_dossier(of_heads, tmp_path):
+    assert [data.sizes["token"] for data in of_heads.sentences] == [5, 3]
+    assert [(one.layer, one.head) for one in of_heads.flows][0] == (0, 1)
+    said = al.models.findings(of_heads)
+    assert len(said) == len(findings(of_heads)) and "nan" not in " ".join(said).lower()
+    assert "one layer" in said[-1]  # no layer after the first: nothing to compare
+    path = al.explore(of_heads, tmp_path / "heads.html")
+    text = path.read_text(encoding="utf-8")
+    assert list(check_viewers(text)) == ["flow_0", "sentence_0"] and Seen(text).open == []
+    assert "1 layer, 2 heads" in text
+
+
+def test_what_makes_it_again_fits_the_model(of_heads, folder):
+    shown = dossier_page(of_heads).rsplit("<pre>", 1)[1]
+    assert "attnlab " not in shown  # no command can read a model in memory
+    assert "al.models.dossier(m, texts, rng=4)" in shown
+    there = dossier(al.models.load(folder), ["the cat sat"], work=100.0)
+    shown = html.unescape(dossier_page(there).rsplit("<pre>", 1)[1])
+    assert f"attnlab dossier {folder} --text 'the cat sat'" in shown
+
+
+def test_texts_may_be_ids(folder):
+    model = al.models.load(folder)
+    readings, about = choose_texts(model, ["the cat sat", [3, 1, 4]])
+    assert about == "given" and [one.given for one in readings] == [
+        {"text": "the cat sat"},
+        {"ids": [3, 1, 4]},
+    ]
+    for wrong, says in (
+        (None, "texts must be a list"),
+        ("the cat", "texts must be a list"),
+        ([[3]], "at least two tokens"),
+        ([np.zeros((3, 5))], "whole numbers"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=says):
+            choose_texts(model, wrong)
+
+
 def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeypatch):
     path = tmp_path / "a.html"
     said = attnlab(

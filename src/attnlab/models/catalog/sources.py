@@ -5,6 +5,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from attnlab.models.checkpoints.files import (
     read_json,
     refuse_pickle,
 )
+from attnlab.models.checkpoints.foreign import explain_foreign, refuse_adapter
 from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
 from attnlab.models.checkpoints.gguf_names import checkpoint_of
-from attnlab.models.checkpoints.gguf_tokens import has_tokenizer
+from attnlab.models.checkpoints.gguf_tokens import why_no_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.objects import describe_object
@@ -183,13 +185,15 @@ def _from_gguf(
     """Return the model in a GGUF file, with the tokenizer.json beside it or the one inside."""
     file = GgufFile(path)
     beside = path.with_name("tokenizer.json")
-    tokenizer = beside if beside.is_file() else path if has_tokenizer(file.fields) else None
+    reason = None if beside.is_file() else why_no_tokenizer(file.fields)
+    tokenizer = beside if beside.is_file() else path if reason is None else None
     licence = licence or str(file.fields.get("general.license", "not stated"))[:80]
     try:
         tensors, raw = checkpoint_of(file)
     except BadModel as error:
         raise BadModel(f"{name} cannot be loaded. {error}") from None
-    return _make_model(tensors, raw, name, source, address, licence, tokenizer)
+    model = _make_model(tensors, raw, name, source, address, licence, tokenizer)
+    return replace(model, without_tokenizer=reason or "")
 
 
 def _from_folder(
@@ -198,6 +202,7 @@ def _from_folder(
     """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format,
     licence and config.
     """
+    refuse_adapter(folder)
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = (
         read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -259,5 +264,7 @@ def _make_model(
     try:
         parts = families[family_of(tensors, raw)](tensors, raw)
     except BadModel as error:
-        raise BadModel(f"{name} cannot be loaded. {error}") from None
+        names = (*tensors, *getattr(tensors, "passed_over", ()))
+        reason = explain_foreign(names, raw) or str(error)
+        raise BadModel(f"{name} cannot be loaded. {reason}") from None
     return Model(name, parts, raw, source, licence, tokenizer, address)

@@ -99,9 +99,34 @@ class ShownFlow(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Dossier(Displayed):
-    """All studies of a model. `tied`: the iteration of the layer of a tied model; `tied_null`: of
-    several random ones; else empty. `stacks`: the sentences beside several random stacks; None if
-    the idealised model stops.
+    """All studies of a model.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    spectra : pandas.DataFrame
+        The table of its heads.
+    flows : tuple of ShownFlow
+        Flows of heads and layers, each with the reason why it is there.
+    sentences : tuple of xarray.Dataset
+        What the layers do to each text.
+    tied, tied_null : tuple of xarray.Dataset
+        The iteration of the layer of a tied model, and of several random ones; else empty.
+    about_texts : str
+        Where the texts come from.
+    rng : int
+        The seed of everything random.
+    stacks : Stacks or None
+        The same texts beside several stacks with random weights. None if the idealised model stops
+        in one of them.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> found = al.models.dossier(model, [[3, 1, 4]], work=100.0)
+    >>> list(found.sentences[0].sizes)[:2]
+    ['variant', 'step']
     """
 
     model: Model
@@ -116,13 +141,13 @@ class Dossier(Displayed):
 
     instead = {
         "plot": (
-            "The command `attnlab dossier` writes it as a page. Plot one of its parts, such as"
-            " dossier.spectra or dossier.sentences[0]."
+            'al.explore(dossier, "dossier.html") writes it as a page. Plot one of its parts, such'
+            " as dossier.spectra or dossier.sentences[0]."
         ),
         "movie": "Film one of its parts: dossier.flows[0].flow or dossier.sentences[0].",
         "save": (
-            "It holds a whole model. Save its parts, such as dossier.spectra or"
-            " dossier.flows[0].flow."
+            'al.explore(dossier, "dossier.html") writes it as a page. It holds a whole model, so'
+            " save its parts, such as dossier.spectra or dossier.flows[0].flow."
         ),
         "to_xarray": (
             "It has no common axes. Give one of its parts, such as dossier.spectra or"
@@ -139,26 +164,55 @@ class Dossier(Displayed):
 
 def dossier(
     model: Model,
-    texts: Sequence[str] = (),
+    texts: Sequence[Any] = (),
     *,
     layer: int | None = None,
     head: int | None = None,
     rng: int = 0,
     work: float = WORK,
     budget: float = SECONDS,
-    progress: ProgressOption = None,
+    progress: ProgressOption = False,
 ) -> Dossier:
-    """Compute spectra, flows, sentences and (for tied layers) the iteration of one model.
+    """Return all studies of one model: spectra, flows, sentences and (for tied layers) the
+    iteration.
 
-    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random
-                ids without a tokenizer
-    layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that
-    layer or of all
-    work        : evaluations and events for t = infinity and the verdicts of each flow; the same
-                work gives the same page
-    budget      : seconds after which they are left undecided as well
-    progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can
-                also cancel.
+    `al.explore(al.models.dossier(model), "dossier.html")` writes them as one page, and so does
+    `attnlab dossier`. Every model has a dossier, also one in memory and the heads of
+    `al.models.heads`.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    texts : sequence of str or of array, optional
+        What the model reads: texts, or the ids of their tokens. For a model without an embedding:
+        arrays (n, d). Without texts: a few of a language that the tokenizer knows; random ids
+        without a tokenizer; random tokens without an embedding.
+    layer, head : int, optional
+        The head whose flow is shown. The default is the good triple with the widest gap, of that
+        layer or of all.
+    rng : int, optional
+        The seed of everything random.
+    work : float, optional
+        Evaluations and events for t = infinity and the verdicts of each flow. The same work gives
+        the same page.
+    budget : float, optional
+        Seconds after which they are left undecided as well.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
+
+    Returns
+    -------
+    Dossier
+        Its fields are spectra (a table), flows, sentences and tied (tuples).
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> found = al.models.dossier(model, [[3, 1, 4], [1, 5, 9]], work=100.0)
+    >>> len(found.sentences)
+    2
     """
     if layer is not None:
         layer = check_index("layer", layer, model.config.layers)
@@ -239,26 +293,21 @@ def dossier(
 
 
 def choose_texts(
-    model: Model, texts: Sequence[str] = (), rng: int = 0
+    model: Model, texts: Sequence[Any] = (), rng: int = 0
 ) -> tuple[list[Reading], str]:
     """Return (the inputs, a description of their source). Refuse given texts that the model cannot
     read.
     """
+    if texts is None or isinstance(texts, str):
+        raise TypeError(f"texts must be a list of texts, got {texts!r}. Use [] for the default.")
+    if len(texts):
+        return [_read_given(model, one) for one in texts], "given"
     if model.parts.embedding is None:
-        if len(texts):
-            raise ValueError(
-                f"{model.name} has no embedding of tokens, so it cannot read a text. Leave texts"
-                " out."
-            )
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         tokens = np.random.default_rng(rng).standard_normal((*size, model.config.d))
         return [Reading(x=x) for x in tokens], (
             f"random normal tokens (seed {rng}), because this model has no embedding"
         )
-    if texts:
-        for text in texts:
-            read_tokens(model, text)
-        return [Reading(text) for text in texts], "given"
     if not model.has_tokenizer:
         generator = np.random.default_rng(rng)
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
@@ -277,6 +326,17 @@ def choose_texts(
     return [
         Reading(text) for text in found
     ], f"{language}, the same for every model of that language"
+
+
+def _read_given(model: Model, given: Any) -> Reading:
+    """Return a text, ids or x as an input. Refuse what the model cannot read."""
+    if isinstance(given, str):
+        read_tokens(model, given)
+        return Reading(given)
+    tokens = read_tokens(model, ids=given)
+    if tokens.x is not None:
+        return Reading(x=tokens.x)
+    return Reading(ids=tuple(int(i) for i in tokens.ids))
 
 
 def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:

@@ -86,6 +86,18 @@ def findings(found: Dossier) -> list[Finding]:
     ]
 
 
+def say_dossier(found: Dossier) -> list[str]:
+    """Describe a dossier: each question with the answers of the theory, of the model and of the
+    nulls.
+    """
+    return [
+        f"{one.question} {one.outcome.capitalize()}. Theory: {one.theory.rstrip('.')}. Model:"
+        f" {one.model.rstrip('.')}."
+        + (f" Weights that learned nothing: {one.null.rstrip('.')}." if one.null else "")
+        for one in findings(found)
+    ]
+
+
 def _beside_the_theory(found: Dossier) -> list[Finding]:
     """Compare the idealised model with the real stack, or say why it cannot be compared."""
     one = found.stacks
@@ -196,15 +208,19 @@ def _place(one: Stacks) -> Finding:
 
 def _leaders(one: Stacks) -> Finding:
     idealised, *nulls = (one.values(name, "word_leader").mean() for name in ("twin", *NULLS))
+    question = "Do the same words lead (receive most attention)?"
+    theory = "The leaders of the idealised model, layer by layer."
+    if not np.isfinite(idealised):
+        why = "the model has one layer, and the first layer reads the same tokens in every stack"
+        return Finding(question, theory, why, "", "scope", "One layer cannot tell.")
     answer, guess = lead_words(one), float(one.chance["word_leader"].mean())
-    is_known = np.isfinite(idealised)
     return Finding(
-        "Do the same words lead (receive most attention)?",
-        "The leaders of the idealised model, layer by layer.",
+        question,
+        theory,
         f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
         f"{_of_nulls(nulls, '{:.0%}')}; a guess {guess:.0%}",
-        OUTCOMES[answer.word] if is_known else "scope",
-        because(answer, "a guess") if is_known else "one layer is not enough for this question.",
+        OUTCOMES[answer.word],
+        because(answer, "a guess"),
     )
 
 
