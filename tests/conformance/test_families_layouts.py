@@ -10,7 +10,7 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.checkpoints.forward import embed
+from attnlab.models.checkpoints.forward import attention_output, embed, feedforward
 from tiny_models import MAKERS, given
 
 IDS = np.array([3, 17, 5, 5, 0, 11, 8])
@@ -145,3 +145,72 @@ def test_a_model_of_texts_and_images_says_which_part_is_read():
         al.models.load({}, config=config)
     with pytest.raises(al.models.BadModel, match="'idefics', which no family here can read"):
         al.models.load({}, config={"model_type": "idefics", "text_config": {"model_type": "rwkv"}})
+
+
+def variant_of_bart(kind):
+    """The tiny BART as that model_type: its final norm, and what it does not have left out."""
+    state, raw = MAKERS["bart"]()
+    make = tiny_models.Maker(3)
+    make.norm("model.encoder.layer_norm")
+    if kind in ("mbart", "pegasus"):
+        state |= make.state
+    if kind in ("pegasus", "marian"):
+        drop = ("layernorm_embedding", "embed_positions")
+        state = {name: array for name, array in state.items() if not any(d in name for d in drop)}
+    return state, {**raw, "model_type": kind}
+
+
+@pytest.mark.parametrize("kind", ["mbart", "pegasus", "marian"])
+def test_relatives_of_bart_by_their_equations(kind):
+    state, raw = variant_of_bart(kind)
+    m = al.models.load(state, config=raw)
+    states = m.hidden_states(IDS)
+    get = {name.removeprefix("model.encoder."): x.astype(float) for name, x in state.items()}
+
+    def norm(name, x):
+        x = x - x.mean(axis=-1, keepdims=True)
+        x = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + 1e-5)
+        return x * get[name + ".weight"] + get[name + ".bias"]
+
+    x = np.array([state["model.shared.weight"][word] for word in IDS], dtype=float) * 12**0.5
+    if kind == "mbart":
+        x = norm("layernorm_embedding", x + get["embed_positions.weight"][2:9])
+    else:
+        for place in range(7):
+            for i in range(6):
+                angle = place / 10000 ** (2 * i / 12)
+                x[place, i] += np.float32(np.sin(angle))
+                x[place, 6 + i] += np.float32(np.cos(angle))
+    assert np.allclose(states[0], x, rtol=1e-12, atol=1e-13)
+    for layer, parts in enumerate(m.parts.layers):
+        at = f"layers.{layer}."
+        seen = np.ones((7, 7), dtype=bool)
+        if kind == "marian":
+            y = norm(at + "self_attn_layer_norm", x + attend(parts, x, seen))
+            x = norm(at + "final_layer_norm", y + feed(parts, y))
+        else:
+            y = x + attend(parts, norm(at + "self_attn_layer_norm", x), seen)
+            x = y + feed(parts, norm(at + "final_layer_norm", y))
+    x = x if kind == "marian" else norm("layer_norm", x)
+    assert np.allclose(states[-1], x, rtol=1e-11, atol=1e-12)
+
+
+def attend(layer, x, seen):
+    return attention_output(layer.attention, x, seen)[0]
+
+
+def feed(layer, x):
+    return feedforward(layer.feedforward, x)
+
+
+@pytest.mark.parametrize("kind", ["bart", "mbart", "pegasus", "marian"])
+def test_a_relative_of_bart_under_a_wrong_model_type_is_refused(kind):
+    """Norms outside the layers and the positions tell them apart."""
+    state, raw = variant_of_bart(kind)
+    for other in {"bart", "mbart", "pegasus", "marian"} - {kind}:
+        with pytest.raises(al.models.BadModel, match="norm|embed_positions"):
+            al.models.load(state, config={**raw, "model_type": other})
+    is_before = kind in ("mbart", "pegasus")
+    assert al.models.load(state, config={**raw, "normalize_before": is_before})
+    with pytest.raises(al.models.BadModel, match="normalize_before"):
+        al.models.load(state, config={**raw, "normalize_before": not is_before})

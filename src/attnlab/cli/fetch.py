@@ -73,7 +73,7 @@ def _fetch_from_hub(name: str, force: bool) -> str:
     """Fetch a model of the hub, read it, and return a sentence about it."""
     from attnlab.models.catalog.sources import fetch_from_hub
 
-    folder, model = fetch_from_hub(name, force=force)
+    folder, model = fetch_from_hub(name, force=force, progress=sys.stderr.isatty())
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     shape = (
         f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads,"

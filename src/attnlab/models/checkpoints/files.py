@@ -83,6 +83,8 @@ class Shards(Mapping[str, np.ndarray]):
 
     def __init__(self, where: Mapping[str, TensorFile]):
         self._where = where
+        files = {id(file): file for file in where.values()}
+        self.passed_over = frozenset().union(*(file.passed_over for file in files.values()))
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._where[name][name]
@@ -321,7 +323,8 @@ def _check_entries(
         if width is None:
             raise BadModel(
                 f"{name[:80]!r} in {file} has the number type {kind[:20]!r}; F64, F32, F16 and BF16"
-                " can be read. Convert it."
+                " can be read. Convert it, or take the checkpoint that it was made from, with"
+                " weights of 16 or 32 bits."
             )
         if end - start != math.prod(shape) * width:
             raise BadModel(
