@@ -14,7 +14,7 @@ import tiny_models
 from attnlab.models.checkpoints.forward import apply_norm, attention_output, feedforward
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.dossier import dossier
-from attnlab.models.studies.dossier import findings as dossier_findings
+from attnlab.models.studies.dossier_findings import findings as dossier_findings
 from attnlab.models.studies.sentences import measure_attention, measure_tokens, name_leaders
 from attnlab.models.studies.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
