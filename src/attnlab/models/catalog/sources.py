@@ -161,7 +161,14 @@ def _opened(
         )
     if path.suffix in FILES:
         raise FileNotFoundError(f"There is no file {str(source)!r}. Give its path.")
-    return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
+    model = _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
+    beside = catalog.missing_beside(source)
+    if beside is None:
+        return model
+    size = catalog.in_megabytes(beside.archive_size)
+    return replace(
+        model, without_tokenizer=f"`attnlab fetch {source}` adds it ({size}, with {beside.client})."
+    )
 
 
 def fetch_from_hub(

@@ -39,8 +39,13 @@ TEXTS = {
         "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
         "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
     ),
+    "English phonemes": (
+        "ðə kˈæt sˈæt ɔnðə mˈæt bɪkˈʌz ɪt wʌz tˈaɪɚd.",
+        "wˈʌns əpˌɑːn ɐ tˈaɪm ðɛɹwˌʌz ɐ lˈɪɾəl ɡˈɜːl hˌuː lˈɪvd nˌɪɹ ðə fˈɔːɹɪst.",
+        "ɪf juː mˈɪks blˈuː pˈeɪnt wɪð jˈɛloʊ pˈeɪnt, juː wɪl ɡɛt ɡɹˈiːn pˈeɪnt.",
+    ),
 }
-"""The default texts: the language of which the tokenizer knows most."""
+"""The default texts: the language of which the tokenizer knows most, and loses least."""
 
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 WORK, SECONDS = 5e4, 20.0
@@ -316,7 +321,7 @@ def choose_texts(
             Reading(ids=tuple(int(i) for i in row)) for row in ids
         ], f"random token ids (seed {rng}) without meaning, because this model has no tokenizer"
     known = {language: _readable(model, texts_of) for language, texts_of in TEXTS.items()}
-    language = min(known, key=lambda name: (not known[name][0], known[name][1]))
+    language = min(known, key=lambda name: (not known[name][0], *known[name][1:]))
     found = known[language][0]
     if not found:
         raise ValueError(
@@ -339,11 +344,12 @@ def _read_given(model: Model, given: Any) -> Reading:
     return Reading(ids=tuple(int(i) for i in tokens.ids))
 
 
-def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
+def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float, float]:
     """Return (the texts that are short enough for the model, the share of their tokens that it does
-    not know).
+    not know, the share of their letters that are in no token).
     """
     found, unknown, total = [], 0, 0
+    lost, letters = 0, 0
     for text in texts:
         try:
             tokens = read_tokens(model, text)
@@ -351,7 +357,10 @@ def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
             continue
         found.append(text)
         unknown, total = unknown + tokens.unknown, total + len(tokens.ids)
-    return found, unknown / total if total else 1.0
+        kept, written = "".join(tokens.words).lower(), text.lower().split()
+        lost += sum(letter not in kept for word in written for letter in word)
+        letters += sum(map(len, written))
+    return found, unknown / total if total else 1.0, lost / letters if letters else 1.0
 
 
 def choose_heads(
