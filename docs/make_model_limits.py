@@ -1,13 +1,15 @@
 """Write the tables of docs/models.md that say where the tokens of trained heads end, and
 docs/model_limits.json behind them.
 
-    attnlab fetch minilm albert-chem plbert stories15m
+    attnlab fetch minilm stories15m smollm2-135m plbert albert-chem plbert-int8
     python docs/make_model_limits.py                    # the limits that are missing in the JSON, then the page
     python docs/make_model_limits.py --only sixteen --seconds 200
+    python docs/make_model_limits.py --rows elsewhere.json --only "six causal"
     python docs/make_model_limits.py --only-page
 
-A limit is decided by its work, so the rows do not depend on the machine. All runs take about half
-an hour of one core. The run can be stopped and started again. Only the time of a row changes.
+A limit is decided by its work, so the rows do not depend on the machine. All runs take about two
+hours of one core. Each row is stored when it is made, so the run can be stopped and started again.
+Only the time of a row changes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
-from attnlab.analysis.significance import sign_test
+from attnlab.analysis.significance import holm, sign_test
 from attnlab.experiments.record import Claim
 from attnlab.files import write_text
 from attnlab.models.catalog.sources import load
@@ -46,12 +48,18 @@ FOLDER = Path(__file__).parent
 PAGE, ROWS = FOLDER / "models.md", FOLDER / "model_limits.json"
 BEGIN, END = "<!-- limits of trained heads: begin -->\n", "<!-- limits of trained heads: end -->"
 
-MODELS = ("minilm", "stories15m", "plbert", "albert-chem")
+MODELS = ("minilm", "stories15m", "smollm2-135m", "plbert", "albert-chem")
+COPIES = {"plbert-int8": "plbert"}
+"""Models that are nearly another one. They have a row of their own, and count in no total and no
+test.
+"""
+
+CAUSAL_MODELS = ("stories15m", "smollm2-135m")
 TEXT = (
     "The quick brown fox jumps over the lazy dog, and the dog sleeps in the sun until the evening"
     " comes."
 )
-WITHOUT_TEXT = ("plbert", "albert-chem")
+WITHOUT_TEXT = ("plbert", "plbert-int8", "albert-chem")
 """Models of phonemes and of molecules: their tokens are drawn at random."""
 
 
@@ -62,15 +70,20 @@ class Run:
     tokens: int
     mask: str = "full"
     rng: int | None = None
-    models: tuple[str, ...] = MODELS
+    models: tuple[str, ...] = (*MODELS, *COPIES)
 
 
 RUNS = {
     "six": Run(6),
     "random": Run(6, rng=1),
     "sixteen": Run(16),
-    "six causal": Run(6, mask="causal", models=("stories15m",)),
+    "six causal": Run(6, mask="causal", models=CAUSAL_MODELS),
+    "random causal": Run(6, mask="causal", rng=1, models=CAUSAL_MODELS),
 }
+
+
+BESIDE, BESIDE_CAUSAL = ("six", "random"), ("six causal", "random causal")
+"""Runs of trained heads, and of the random head of each."""
 
 
 def start_of(name: str, model: Model, n: int) -> Start:
@@ -82,18 +95,17 @@ def start_of(name: str, model: Model, n: int) -> Start:
     return Start(tuple(map(int, ids)))
 
 
-def make_rows(
-    known: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
-) -> Iterator[tuple[str, str, HeadEnd]]:
-    """Yield the run, the head ("minilm 0 3") and the row of each head that is not known yet."""
-    for run_name in names:
-        run = RUNS[run_name]
-        for model_name in run.models:
-            model = load(model_name, offline=True)
+def make_rows(path: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str, HeadEnd]]:
+    """Yield the run, the head ("minilm 0 3") and the row of each head that is not stored yet."""
+    for model_name in (*MODELS, *COPIES):
+        model = load(model_name, offline=True)
+        for run_name in (name for name in names if model_name in RUNS[name].models):
+            run = RUNS[run_name]
             start = start_of(model_name, model, run.tokens)
             for layer, head in heads_of(model):
                 name = f"{model_name} {layer} {head}"
-                if name not in known.get(run_name, {}):
+                # another process may have made it by now
+                if name not in read_rows(path).get(run_name, {}):
                     yield (
                         run_name,
                         name,
@@ -106,31 +118,32 @@ def main() -> None:
     given = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     given.add_argument("--only", default=",".join(RUNS), help="names of runs, with commas")
     given.add_argument("--seconds", type=float, default=np.inf, help="stop after this time")
+    given.add_argument("--rows", type=Path, default=ROWS, help="another file of rows")
     given.add_argument("--only-page", action="store_true")
     options = given.parse_args()
     began = time.monotonic()
     if not options.only_page:
-        rows = read_rows()
-        for run, name, row in make_rows(rows, tuple(options.only.split(","))):
-            rows = read_rows()  # another process may have added rows
+        for run, name, row in make_rows(options.rows, tuple(options.only.split(","))):
+            rows = read_rows(options.rows)
             rows.setdefault(run, {})[name] = row
-            write_rows(rows)
+            write_rows(rows, options.rows)
             print(run, name, end_of(row), row.obstacle, row.seconds, flush=True)
             if time.monotonic() - began > options.seconds:
                 raise SystemExit(3)
-    write_page()
+    if options.rows == ROWS:
+        write_page()
 
 
-def read_rows() -> dict[str, dict[str, HeadEnd]]:
+def read_rows(path: Path = ROWS) -> dict[str, dict[str, HeadEnd]]:
     """Return {run: {head: row}}."""
-    stored = json.loads(ROWS.read_text(encoding="utf-8")) if ROWS.exists() else {}
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {
         run: {name: HeadEnd.of_record(row) for name, row in of_run.items()}
         for run, of_run in stored.items()
     }
 
 
-def write_rows(rows: Mapping[str, Mapping[str, HeadEnd]]) -> None:
+def write_rows(rows: Mapping[str, Mapping[str, HeadEnd]], path: Path = ROWS) -> None:
     """Write the JSON, one line per head."""
     lines = [
         json.dumps(run)
@@ -141,7 +154,12 @@ def write_rows(rows: Mapping[str, Mapping[str, HeadEnd]]) -> None:
         + "\n}"
         for run in rows
     ]
-    write_text(ROWS, "{" + ",\n".join(lines) + "}\n")
+    write_text(path, "{" + ",\n".join(lines) + "}\n")
+
+
+def counted(rows: Mapping[str, HeadEnd]) -> dict[str, HeadEnd]:
+    """Return the rows without those of models that are nearly another one."""
+    return {head: row for head, row in rows.items() if model_of(head) not in COPIES}
 
 
 def count_ends(rows: Mapping[str, HeadEnd]) -> list[str]:
@@ -151,12 +169,19 @@ def count_ends(rows: Mapping[str, HeadEnd]) -> list[str]:
         "| model | heads | " + " | ".join(ends) + " | leaders known |",
         "| --- |" + " --- |" * (len(ends) + 2),
     ]
-    models = [name for name in MODELS if any(model_of(head) == name for head in rows)]
-    for model in (*models, *(["all"] if len(models) > 1 else [])):
-        own = [row for head, row in rows.items() if model in (model_of(head), "all")]
-        counts = [sum(end_of(row) == end for row in own) for end in ends]
-        counts.append(sum(row.has_leaders for row in own))
-        lines.append(f"| {model} | {len(own)} | " + " | ".join(map(str, counts)) + " |")
+    names, total = {model_of(head) for head in rows}, counted(rows)
+    parts = {
+        name: {head: row for head, row in rows.items() if model_of(head) == name}
+        for name in (*MODELS, *COPIES)
+        if name in names
+    }
+    if len(names & set(MODELS)) > 1:
+        parts |= {"all": total} | {name: parts.pop(name) for name in COPIES if name in parts}
+    for model, own in parts.items():
+        counts = [sum(end_of(row) == end for row in own.values()) for end in ends]
+        counts.append(sum(row.has_leaders for row in own.values()))
+        said = f"{model} (not in all)" if model in COPIES else model
+        lines.append(f"| {said} | {len(own)} | " + " | ".join(map(str, counts)) + " |")
     return lines
 
 
@@ -167,6 +192,7 @@ def model_of(head: str) -> str:
 
 def summary(rows: Mapping[str, HeadEnd]) -> str:
     """Say how many heads are answered, in which time, and what the others fail at."""
+    rows = counted(rows)
     answered = [row for row in rows.values() if is_answered(row)]
     several = [
         f"{name} ({' and '.join(map(str, row.groups))} tokens)"
@@ -184,40 +210,59 @@ def summary(rows: Mapping[str, HeadEnd]) -> str:
 
 
 def pairs_of(
-    rows: Mapping[str, Mapping[str, HeadEnd]], model: str = "all"
-) -> tuple[list[HeadEnd], list[HeadEnd]]:
-    """Return the trained heads of a model and the random head of each, with six tokens."""
-    names = [name for name in rows["six"] if model in (model_of(name), "all")]
-    return [rows["six"][name] for name in names], [rows["random"][name] for name in names]
+    rows: Mapping[str, Mapping[str, HeadEnd]], model: str = "all", runs: tuple[str, str] = BESIDE
+) -> tuple[list[HeadEnd], list[HeadEnd], list[str]]:
+    """Return the trained heads of a model, the random head of each, and the layer of each."""
+    names = [name for name in counted(rows[runs[0]]) if model in (model_of(name), "all")]
+    layers = [name.rsplit(" ", 1)[0] for name in names]
+    return [rows[runs[0]][name] for name in names], [rows[runs[1]][name] for name in names], layers
 
 
-def compare(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[str]:
+def compare(rows: Mapping[str, Mapping[str, HeadEnd]], runs: tuple[str, str] = BESIDE) -> list[str]:
     """Return the lines of the table of trained beside random heads: one row per end."""
+    trained, random, layers = pairs_of(rows, runs=runs)
     lines = [
-        "| where the tokens end | trained | random | pairs: only trained, only random | p | p, Holm |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| where the tokens end | trained | random | pairs: only trained, only random | p, pairs |"
+        " p, layers | p, layers, Holm |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for one in compare_ends(*pairs_of(rows)):
+    for one in compare_ends(trained, random, blocks=layers):
         if one.count + one.random_count:
             lines.append(
                 f"| {one.end} | {one.count} of {one.total}, {one.low:.0%} to {one.high:.0%} |"
                 f" {one.random_count} of {one.random_total}, {one.random_low:.0%} to"
                 f" {one.random_high:.0%} | {one.sign.wins}, {one.sign.losses} | {one.sign.p:.2g} |"
-                f" {one.p:.2g} |"
+                f" {one.block_p:.2g} | {one.corrected_block_p:.2g} |"
             )
-    lines += [
-        "",
-        "One row is one model: its heads that end in one group, and those whose group rotates,"
-        " trained and",
-        "random.",
-        "",
-        "| model | heads | one group | random | rotating | random |",
-        "| --- | --- | --- | --- | --- | --- |",
+    return lines
+
+
+def compare_models(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[str]:
+    """Return the lines of the table of models, beside random heads: one row per model."""
+    signs = {}
+    for model in MODELS:
+        trained, random, _ = pairs_of(rows, model)
+        signs[model] = {
+            kind: sign_test(
+                *([float(end_of(row) in kind) for row in are] for are in (trained, random))
+            )
+            for kind in (TOGETHER, ROTATING)
+        }
+    corrected = dict(zip(MODELS, holm([signs[model][ROTATING].p for model in MODELS]), strict=True))
+    lines = [
+        "| model | heads | one group | random | rotating | random | pairs: only trained, only random |"
+        " p, pairs | p, pairs, Holm |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for model in MODELS:
-        trained, random = pairs_of(rows, model)
+        trained, random, _ = pairs_of(rows, model)
         cells = [count(are, kind) for kind in (TOGETHER, ROTATING) for are in (trained, random)]
-        lines.append(f"| {model} | {len(trained)} | " + " | ".join(map(str, cells)) + " |")
+        sign = signs[model][ROTATING]
+        lines.append(
+            f"| {model} | {len(trained)} | "
+            + " | ".join(map(str, cells))
+            + f" | {sign.wins}, {sign.losses} | {sign.p:.2g} | {corrected[model]:.2g} |"
+        )
     return lines
 
 

@@ -278,8 +278,8 @@ def test_discs_hold_whoever_is_listened_to():
         allowed = errors(state, np.array([lead]), span).max() / np.linalg.norm(
             reach.right[:, lead] / reach.rates[lead]
         )
-        assert np.abs(w - state.centres[0, lead]).max() <= allowed + 1e-5 * abs(
-            state.centres[0, lead]
+        assert np.abs(w - state.discs.centres[0, lead]).max() <= allowed + 1e-5 * abs(
+            state.discs.centres[0, lead]
         )
 
 
