@@ -95,6 +95,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models.intervals": "",
         "models.compare": "",
         "models.iterate": "",
+        "models.dossier": "",
+        "models.Dossier": "",
         "models.flow": "",
         "models.findings": "",
         "models.Flow": "status, in_doubt, clusters",
