@@ -9,7 +9,13 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.say import say
-from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_model, known_models
+from attnlab.models.catalog.catalog import (
+    in_megabytes,
+    is_cached,
+    known_model,
+    known_models,
+    missing_beside,
+)
 from attnlab.models.catalog.fetch import fetch as fetch_one
 from attnlab.models.catalog.hub import HUB, check_hub_name
 
@@ -60,7 +66,7 @@ def fetch(
 
 def _fetch_known(name: str, force: bool) -> str:
     """Fetch a model of the catalog and return a sentence about it."""
-    if is_cached(name) and not force:
+    if is_cached(name) and missing_beside(name) is None and not force:
         return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
     folder = fetch_one(name, progress=sys.stderr.isatty(), force=force)
     return (
@@ -73,7 +79,7 @@ def _fetch_from_hub(name: str, force: bool) -> str:
     """Fetch a model of the hub, read it, and return a sentence about it."""
     from attnlab.models.catalog.sources import fetch_from_hub
 
-    folder, model = fetch_from_hub(name, force=force)
+    folder, model = fetch_from_hub(name, force=force, progress=sys.stderr.isatty())
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     shape = (
         f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads,"

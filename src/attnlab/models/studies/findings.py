@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.models.studies.comparisons import say_comparison
-from attnlab.models.studies.dossier import Dossier, say_dossier
+from attnlab.models.studies.dossier import Dossier
+from attnlab.models.studies.dossier_findings import say_dossier
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
 from attnlab.models.studies.sentences import (
