@@ -26,13 +26,24 @@ import numpy as np
 from attnlab.dynamics import attention
 from attnlab.models.checkpoints.forward import Step, seen_by, steps
 from attnlab.models.checkpoints.model import Model
-from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Status, Trajectory
 
 READS = {"layer": "layer_norm", "rms": "rms_norm"}
 """{kind of a norm: the read of attention}."""
 
 TOLERANCE = 1e-6
 """The relative tolerance. The stacks for comparison differ by tens of per cent."""
+
+
+REASONS = {
+    Status.MAX_STEPS: "The tokens move so fast that the run uses up its steps.",
+    Status.STALLED: "The tokens move faster than steps in double precision can follow.",
+    Status.NON_FINITE: "A token leaves the range of double precision.",
+    Status.PAST_DOUBLE_PRECISION: (
+        "Double precision can no longer distinguish the tokens of one cluster."
+    ),
+}
+"""Why a run stops, without the advice that a status has for the options of a run."""
 
 
 class Unfinished(ValueError):
@@ -124,8 +135,8 @@ def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajec
     except RunFailed as problem:
         reached = problem.run.stats["reached"]
         raise Unfinished(
-            f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
-            f"{problem.run.status.value}"
+            f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}."
+            f" {REASONS[problem.run.status]}"
         ) from None
 
 

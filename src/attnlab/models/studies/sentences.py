@@ -13,6 +13,7 @@ import numpy as np
 from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.models.checkpoints.forward import enter, seen_by
+from attnlab.models.checkpoints.many import check_text
 from attnlab.models.checkpoints.model import Model, is_many
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
@@ -74,8 +75,9 @@ def sentence(
 
     Attention at step k is that of layer k, which reads the tokens of step k, so the last step has
     none. Special tokens count. Values are NaN beyond the depth of a variant ("tied" has four times
-    the depth of the others) and where numbers overflow. The attributes of a variable say what it
-    is, and `al.plot(data)` draws it.
+    the depth of the others) and where numbers overflow. If the idealised model stops early, the
+    attribute `stopped` says where and why. The attributes of a variable say what it is, and
+    `al.plot(data)` draws it. `al.models.table(data)` is a table of it.
 
     Parameters
     ----------
@@ -84,7 +86,8 @@ def sentence(
     text, ids : str, or array (n,), or list of them, optional
         A sentence, or the ids of tokens for a model without a tokenizer. A list of sentences or of
         arrays gives each variable one more axis in front, `text`. Tokens beyond the end of a
-        sentence are NaN, and their words are empty.
+        sentence are NaN, and their words are empty. What is an attribute of one sentence (its text,
+        `unknown`, `stopped`) is then a coordinate along `text`.
     special : bool, optional
         Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special`
         keeps it.
@@ -173,7 +176,13 @@ def _sentences(
     for number, one in enumerate(given):
         part = progress.piece(number, len(given), f"sentence {number + 1} of {len(given)}")
         named = {"text": one} if isinstance(one, str) else {"ids": one}
-        found.append(sentence(model, **named, progress=part, **options))
+        try:
+            check_text(one)
+            found.append(sentence(model, **named, progress=part, **options))
+        except ValueError as problem:
+            if len(given) == 1:
+                raise
+            raise ValueError(f"Text {number} of {len(given)}, from 0: {problem}") from None
     return join_sentences(found)
 
 
@@ -198,6 +207,7 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
         return ("text", *variable.dims), values, variable.attrs
 
     words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
+    stopped = [str(data.attrs.get("stopped", "")) for data in found]
     attributes = {
         name: value
         for name, value in first.attrs.items()
@@ -214,6 +224,7 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
             "word": (("text", "token"), np.array(words)),
             "is_special": joined("is_special", np.int8(0)),
             "id": joined("id", np.int64(-1)),
+            **({"stopped": ("text", stopped)} if any(stopped) else {}),
         },
         attrs=attributes | {"kind": "sentences"},
     )
@@ -231,7 +242,10 @@ def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
     named = one.isel(token=slice(length)).assign_attrs(
         kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
     )
-    return named.drop_vars(["content", "length", "unknown"])
+    stopped = str(one["stopped"].values) if "stopped" in one.coords else ""
+    if stopped:
+        named.attrs["stopped"] = stopped
+    return named.drop_vars(["content", "length", "unknown", "stopped"], errors="ignore")
 
 
 MEANINGS = {
