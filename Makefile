@@ -6,6 +6,8 @@ WORKERS ?= 2
 # AGAIN=1, which .ci/run gives: tests that fail are run once more, alone, because a busy machine may be late. Only where pytest
 # ends with 1: after any other end (a file that cannot be read, a crash of pytest) some tests have not run at all.
 ONCE_MORE := echo "What failed is run once more, alone. If it passes now, it depends on the clock: see the failure above."
+# The tests start hundreds of processes. Without bytecode each of them compiles NumPy, matplotlib and attnlab once more.
+unexport PYTHONDONTWRITEBYTECODE
 tests = $(1) -m pytest -n $(WORKERS) $(2)$(if $(AGAIN), || { test $$? = 1 && $(ONCE_MORE) && \
 	$(1) -m pytest -n 0 $(2) --last-failed --last-failed-no-failures none; })
 
@@ -30,7 +32,7 @@ test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 
 	$(call tests,$(OLDEST)/bin/python,-m "not slow" $(TESTS))
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
-	$(BIN)/python -m pytest tests/parity
+	$(call tests,$(BIN)/python,tests/parity)
 
 browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
 	$(call tests,$(BIN)/python,tests/browser)

@@ -96,6 +96,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models.compare": "",
         "models.table": "",
         "models.iterate": "",
+        "models.dossier": "",
+        "models.Dossier": "",
         "models.flow": "",
         "models.findings": "",
         "models.Flow": "status, in_doubt, clusters",

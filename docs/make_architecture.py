@@ -40,7 +40,7 @@ BEGIN, END = "<!-- architecture: begin -->\n", "<!-- architecture: end -->"
 MANY, MANY_END = "<!-- few or many: begin -->\n", "<!-- few or many: end -->"
 
 RANDOM_TEXTS, RANDOM_TOKENS = 20, 16
-"""Texts of plbert, whose phonemes we cannot write: random ids."""
+"""Texts of plbert: random ids."""
 
 TEXTS: dict[str, Sequence[Any]] = {
     "minilm": ENGLISH + FRESH_ENGLISH,

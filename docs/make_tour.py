@@ -43,7 +43,8 @@ and a ring marks the leader that sits there.*
   computed state at that time and its error. That error is an estimate.
 - *proved* (in the last column): the same, and the error encloses every rounding since the first
   tokens.
-- *not so*: the trained model does not do what the theory predicts.
+- *right*, *in part*, *not so*: how near the idealised model is to the trained model, beside random
+  weights and a simple guess ([the rule](sentences.md#questions-and-answers)).
 - *no evidence*: the model does what the theory predicts, but so do weights that learned nothing.
 """
 

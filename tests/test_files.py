@@ -256,6 +256,7 @@ from pathlib import Path
 import attnlab as al
 from attnlab import netcdf
 from hand_made import hand_made
+sys.dont_write_bytecode = True      # Python keeps half of the bytecode of a module where the disk is full
 
 def limit(size):
     # what a full disk does, for one process and without root

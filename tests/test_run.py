@@ -390,7 +390,7 @@ def test_a_run_that_fails_still_knows_its_spec(polytope, make_run, monkeypatch, 
     def fails(w, x0, **options):
         raise kind("It went wrong.", make_run("plain"))
 
-    monkeypatch.setattr(engine, "simulate", fails)
+    monkeypatch.setattr("attnlab.run.simulate", fails)
     with pytest.raises(kind, match="It went wrong.") as caught:
         run_spec(polytope)
     assert type(caught.value) is kind and caught.value.run.spec == polytope

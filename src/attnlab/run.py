@@ -25,6 +25,8 @@ from attnlab.analysis import observables
 from attnlab.batches import Limits
 from attnlab.capacity import check_memory
 from attnlab.displayed import Displayed, short_repr
+from attnlab.engine import simulate
+from attnlab.limits import limit
 from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
@@ -200,8 +202,6 @@ def run_spec(
     >>> run.spec == spec, run.times[-1] == 1.0
     (True, np.True_)
     """
-    from attnlab.engine import simulate  # here, so that reading a Spec does not load the compiler
-
     resolved = _take_resolved(spec)
     try:
         run = simulate(
@@ -231,8 +231,6 @@ def limit_of_spec(
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
     cancel.
     """
-    from attnlab.limits import limit  # here, so that reading a Spec does not load the compiler
-
     resolved = _take_resolved(spec)
     found = limit(
         resolved.dynamics,

@@ -37,7 +37,7 @@ def ends_with(monkeypatch, make_run):
 
     def arrange(status, kind="plain"):
         run = dataclasses.replace(make_run(kind), status=status)
-        monkeypatch.setattr(engine, "simulate", lambda w, x0, **options: run)
+        monkeypatch.setattr("attnlab.run.simulate", lambda w, x0, **options: run)
 
     return arrange
 
@@ -379,7 +379,7 @@ def test_a_bug_shows_itself(spec_file, monkeypatch):
     def bug(*_, **__):
         raise KeyError("a bug")
 
-    monkeypatch.setattr(engine, "simulate", bug)
+    monkeypatch.setattr("attnlab.run.simulate", bug)
     with pytest.raises(KeyError, match="a bug"):
         attnlab("run", spec_file)
 

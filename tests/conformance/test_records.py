@@ -27,6 +27,7 @@ from attnlab.models.checkpoints.many import batches
 from attnlab.models.checkpoints.record import Norm, Rotary
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies import dossier as dossiers
+from attnlab.models.studies import dossier_findings
 from attnlab.models.studies.flow_end import FlowEnd
 from attnlab.models.studies.grades import Answer, Stacks
 from attnlab.models.studies.head_ends import Start, compare_ends, measure_end
@@ -109,7 +110,7 @@ RECORDS: dict[str, tuple[Any, set[str]]] = {
     "HeadNumbers": (lambda: flow().heads[0].numbers, set()),
     "Dossier": (dossier, set()),
     "ShownFlow": (lambda: dossier().flows[0], set()),
-    "Finding": (lambda: dossiers.findings(dossier())[0], set()),
+    "Finding": (lambda: dossier_findings.findings(dossier())[0], set()),
     "Reading": (lambda: dossiers.Reading("a text"), set()),
     "Tokens": (lambda: read_tokens(bert(), None, IDS, True), set()),
     "Entry": (lambda: known_models["minilm"], set()),
@@ -188,6 +189,7 @@ RETURNED = {
     "intervals": "intervals",
     "compare": "comparison",
     "table": "table of a sentence",
+    "dossier": "Dossier",
 }
 """{function of al.models: the example above that it returns}."""
 

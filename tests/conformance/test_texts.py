@@ -16,6 +16,7 @@ import pytest
 
 import attnlab as al
 import tiny_models
+from attnlab.models.studies.dossier import choose_texts
 
 IDS = np.array([3, 4, 5])
 
@@ -68,13 +69,14 @@ MANY: dict[str, Callable[[Any], Any]] = {
     "survey(texts)": lambda given: al.models.survey(M, given),
     "compare(texts)": lambda given: al.models.compare(M, M, texts=given),
     "spectra(texts)": lambda given: al.models.spectra(M, null=2, texts=given),
+    "dossier(texts)": lambda given: choose_texts(M, given),  # the rest takes seconds
 }
 """Functions that take several texts."""
 
 OPTIONAL = {"without(mean)", "flow(text)", "flow(ids)"}
 """None means none."""
 
-NONE_AT_ALL = {"compare(texts)", "spectra(texts)"}
+NONE_AT_ALL = {"compare(texts)", "spectra(texts)", "dossier(texts)"}
 """An empty list means none."""
 
 NAMES = ("text", "texts", "ids", "mean")

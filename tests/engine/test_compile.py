@@ -93,6 +93,7 @@ FULL = """
 import os, resource, sys, tempfile
 import numba
 from attnlab.engine import compile
+sys.dont_write_bytecode = True              # Python keeps half of the bytecode of a module where the disk is full
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))       # what a full disk does, without root
 print(compile.cache_folder())
 sys.path.insert(0, sys.argv[1])

@@ -106,7 +106,7 @@ def test_the_axes_of_a_flow_are_those_of_its_directions(tmp_path, flow):
     ],
 )
 def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind, words):
-    monkeypatch.setattr("attnlab.models.studies.judgement.verdict", lambda numbers: kind)
+    monkeypatch.setattr("attnlab.explorer.trained.verdict", lambda numbers: kind)
     said = shown(tmp_path, flow)["says"][0]
     assert words in said["says"] and (said["cite"] == "Theorem 4.2") == (kind == "good triple")
 

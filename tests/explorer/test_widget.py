@@ -395,16 +395,22 @@ def test_a_limit_belongs_to_its_start(explorer):
     assert one.limit is limit  # back again
 
 
-def test_the_button_certifies_in_a_thread(explorer):
+def test_the_button_certifies_in_a_thread(explorer, monkeypatch):
     one = explorer("polygon")
     one._handle_custom_msg({"kind": "certify"}, [])
     one._certifier.wait(PATIENCE)
     assert one.limit.certified and one.said[-1] == {"kind": "done", "sentence": ""}
+    # a row that slides stays undecided with all the work of the widget, and with a tenth of it
+    monkeypatch.setattr(
+        "attnlab.explorer.widget.limit_of_spec",
+        lambda spec, work, **options: limit_of_spec(spec, work=0.1 * work, **options),
+    )
     undecided = explorer("pair")
     undecided._handle_custom_msg({"kind": "certify"}, [])
     undecided._certifier.wait(PATIENCE)
     assert (
         undecided.said[-1]["sentence"].startswith("Undecided: ")
+        and "the row slides" in undecided.said[-1]["sentence"]
         and undecided.get_state("limit")["limit"] is None
     )
 

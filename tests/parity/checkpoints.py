@@ -58,6 +58,7 @@ DISTIL = dict(
 ENCODER = dict(encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=40, decoder_layers=1, decoder_attention_heads=4,
                decoder_ffn_dim=40, d_model=24, vocab_size=61)  # fmt: skip
 BART = {**ENCODER, "max_position_embeddings": 32}
+MARIAN = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
 WHISPER = {**ENCODER, "num_mel_bins": 8, "max_source_positions": 11, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
            "decoder_start_token_id": 1}  # fmt: skip
 T5 = dict(vocab_size=61, d_model=24, d_kv=5, d_ff=40, num_layers=3, num_decoder_layers=1, num_heads=4,
@@ -135,6 +136,11 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "umt5": ("UMT5", {**T5, "feed_forward_proj": "gated-silu"}),
     "bart": ("Bart", BART),
     "bart scaled": ("Bart", {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "mbart": ("MBart", BART),
+    "mbart scaled": ("MBart", {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "pegasus": ("Pegasus", {**BART, "scale_embedding": True}),
+    "marian": ("Marian", {**BART, **MARIAN, "scale_embedding": True, "activation_function": "swish"}),
+    "marian unshared": ("Marian", {**BART, **MARIAN, "share_encoder_decoder_embeddings": False}),
     "bloom": ("Bloom", BLOOM),
     "bloom normed": ("Bloom", {**BLOOM, "n_head": 6, "apply_residual_connection_post_layernorm": True}),
     "deberta": ("DebertaV2", {**DEBERTA, "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False}),
@@ -147,7 +153,11 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def make(name: str, seed: int = 0) -> Any:
     """A model in evaluation mode, float32, whose parameters are all random."""
-    kind, sizes = CHECKPOINTS[name]
+    return make_of(*CHECKPOINTS[name], seed=seed)
+
+
+def make_of(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
+    """A model of that class, in evaluation mode, whose parameters are all random."""
     config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
     model = getattr(transformers, kind + "Model")(config).eval()
     fill(model, seed)
@@ -159,6 +169,8 @@ def fill(model: Any, seed: int = 0) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for label, parameter in model.named_parameters():
+            if not parameter.requires_grad:  # a table of sines
+                continue
             spread = torch.randn(parameter.shape, generator=generator)
             is_gain = parameter.ndim == 1 and label.endswith("weight")
             parameter.copy_(1 + 0.3 * spread if is_gain else 0.35 * spread)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.starts import as_generator, normal, sphere, uniform_cube
+
 LAWS = ("cube", "ball", "normal", "sphere")
 NORMAL_PART = 1 / math.sqrt(3)
 """The normal law has the standard deviation of the cube [-1, 1]^d."""
@@ -24,8 +26,6 @@ def draw_points(law: str, n: int, d: int, rng: Any) -> np.ndarray:
     """n points of the cube [-1, 1]^d, the unit ball, the unit sphere, or normal with the deviation
     of the cube.
     """
-    from attnlab.starts import as_generator, normal, sphere, uniform_cube
-
     generator = as_generator(rng)
     if law == "cube":
         return uniform_cube(n, d, rng=generator)

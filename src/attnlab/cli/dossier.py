@@ -63,11 +63,9 @@ def dossier(
             rng=rng,
             progress=progress.part(0.0, GATHERED),
         )
-        from attnlab.explorer.embed import dossier_payloads, embed_viewers
-        from attnlab.render.dossier import dossier_page
+        from attnlab.explorer.embed import make_dossier
 
-        viewers = dossier_payloads(found)
-        page = dossier_page(found, progress.part(GATHERED, 1.0), viewers, embed_viewers(viewers))
+        page = make_dossier(found, progress.part(GATHERED, 1.0))
     write_text(output, page)
     say(f"Open {output} in a browser: {len(page) / 1e6:.1f} MB, everything inside.")
 

@@ -9,7 +9,15 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.say import say
-from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_model, known_models
+from attnlab.models.catalog.catalog import (
+    in_megabytes,
+    is_cached,
+    known_model,
+    known_models,
+    missing_beside,
+)
+from attnlab.models.catalog.fetch import fetch as fetch_one
+from attnlab.models.catalog.hub import HUB, check_hub_name
 
 ALL = "all"
 NAMES = "Names that `attnlab models` lists, `all` for all of them, or hf:owner/name."
@@ -28,8 +36,6 @@ def fetch(
     variable ATTNLAB_MODELS names another folder for them. hf:owner/name is downloaded from the
     Hugging Face hub into its own cache, unless the mirror that ATTNLAB_MIRROR names has it. Exit code 2: a model is unavailable.
     """
-    from attnlab.models.catalog.hub import HUB, check_hub_name
-
     chosen = list(
         dict.fromkeys(
             other for name in names for other in (known_models if name == ALL else (name,))
@@ -60,9 +66,7 @@ def fetch(
 
 def _fetch_known(name: str, force: bool) -> str:
     """Fetch a model of the catalog and return a sentence about it."""
-    from attnlab.models.catalog.fetch import fetch as fetch_one
-
-    if is_cached(name) and not force:
+    if is_cached(name) and missing_beside(name) is None and not force:
         return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
     folder = fetch_one(name, progress=sys.stderr.isatty(), force=force)
     return (
@@ -75,7 +79,7 @@ def _fetch_from_hub(name: str, force: bool) -> str:
     """Fetch a model of the hub, read it, and return a sentence about it."""
     from attnlab.models.catalog.sources import fetch_from_hub
 
-    folder, model = fetch_from_hub(name, force=force)
+    folder, model = fetch_from_hub(name, force=force, progress=sys.stderr.isatty())
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     shape = (
         f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads,"

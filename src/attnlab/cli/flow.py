@@ -35,7 +35,10 @@ MODEL = (
     "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 )
 TEXT = "Start from this sentence, as it enters the layer of the real model."
-START = "Start from random tokens: sphere (of radius sqrt(d)), normal or cube."
+START = (
+    "Start from random tokens: sphere (with the norm that the tokens of this layer have when the"
+    " model reads random ids), normal or cube."
+)
 STEPPER = "How it is solved. Default: adaptive for a small system, else rk4."
 STEPS = "The length of fixed steps; 0: adaptive steps. Default: 0.01 for rk4 and euler."
 CHECK = "Verdicts of the theory, for one head. Default: only if they do not take minutes."

@@ -17,6 +17,8 @@ from attnlab.cli.outputs import Output, check_outputs, check_result_name, write_
 from attnlab.cli.plot import Title, Width, check_width, numbers_of, say_caption
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
+from attnlab.limits import limit as limit_of
+from attnlab.run import limit_of_spec, resolve
 from attnlab.types import Limit
 
 SOURCE = (
@@ -134,16 +136,12 @@ def _draw(limit: Limit, width: float | None, title: bool, drawn: list[Any]) -> A
 
 
 def _of_spec(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
-    from attnlab.run import limit_of_spec, resolve
-
     resolved = resolve(read_spec(source))
     _check_member(member, resolved.x0.shape[:-2])
     return limit_of_spec(resolved, **options)
 
 
 def _of_run(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
-    from attnlab.limits import limit as limit_of
-
     run = read_run(source)
     _check_member(member, run.batch)
     return limit_of(run, **options)

@@ -25,7 +25,9 @@ from attnlab.cli.words import (
 )
 from attnlab.examples import example_names, example_title
 from attnlab.registry import Registry, outline
+from attnlab.starts import start_laws
 from attnlab.types import FeedForward
+from attnlab.weights import weights_families
 
 REQUIRED = inspect.Parameter.empty
 
@@ -139,8 +141,6 @@ def published_names() -> tuple[str, ...]:
 
 def spectrum_line(matrix: str) -> str:
     """Describe a published matrix: its dimension and its eigenvalues."""
-    from attnlab.weights import weights_families
-
     V = weights_families["published"](matrix=matrix).full_V[0]
     values = sorted(np.linalg.eigvals(V), key=lambda value: (-value.real, -value.imag))
     upper = [value for value in values if value.imag >= 0]  # one of each conjugate pair
@@ -198,8 +198,6 @@ def in_toml(value: Any) -> str:
 
 
 def _families() -> dict[str, Named]:
-    from attnlab.weights import weights_families
-
     return {
         name: Named(first_sentence_of(thing), parameters(thing))
         for name, thing in _items(weights_families)
@@ -207,8 +205,6 @@ def _families() -> dict[str, Named]:
 
 
 def _laws() -> dict[str, Named]:
-    from attnlab.starts import start_laws
-
     return {
         name: Named(first_sentence_of(thing), parameters(thing))
         for name, thing in _items(start_laws)

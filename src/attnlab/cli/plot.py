@@ -19,6 +19,7 @@ from attnlab.cli.outputs import (
 )
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
+from attnlab.store import load
 
 SOURCE = (
     "A saved result (.nc), such as a run, or a Spec to simulate first: .toml, .json, or the name of"
@@ -111,7 +112,6 @@ def plot(
 def _read_result(source: Path, is_movie: bool) -> Any:
     """Return the result in a .nc file. Raise ValueError if it cannot be drawn, or filmed."""
     from attnlab.render.plots import is_drawable, is_filmable
-    from attnlab.store import load
 
     found = load(source)
     if is_movie and not is_filmable(found):

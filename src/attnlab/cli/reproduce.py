@@ -14,6 +14,7 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.experiments import experiments
+from attnlab.experiments import reproduce as make
 from attnlab.experiments.folders import load_named
 from attnlab.progress import track
 
@@ -63,7 +64,6 @@ def reproduce(
     you give --force. After Ctrl-C the same command continues. Exit code 1: a claim does not hold,
     or an experiment of --all failed.
     """
-    from attnlab.experiments import reproduce as make
     from attnlab.experiments.gallery import reproduce_all, write_gallery
 
     if every == bool(names):

@@ -39,7 +39,8 @@ def check_tokenizer(model: Any) -> None:
             f" (n, {model.config.d}), or al.models.flow(model, x0=x)."
         )
     if not model.has_tokenizer:
+        reason = f" {model.without_tokenizer}" if model.without_tokenizer else ""
         raise ValueError(
-            f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "
+            f"{model.name} has no tokenizer, so it cannot read a text.{reason} Give token ids "
             f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3."
         )

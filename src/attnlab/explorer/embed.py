@@ -84,6 +84,18 @@ def _script() -> str:
     return join_page("embed_main.js")
 
 
+def make_dossier(found: Any, progress: ProgressOption = False) -> str:
+    """Return the whole page of a dossier, with its viewers.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+    cancel.
+    """
+    from attnlab.render.dossier import dossier_page  # loads matplotlib
+
+    viewers = dossier_payloads(found)
+    return dossier_page(found, progress, viewers, embed_viewers(viewers))
+
+
 def dossier_payloads(found: Any) -> dict[str, dict[str, Any]]:
     """Return the viewers of a dossier by the names of their figures: the first flow of one head,
     and the first sentence.

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.engine import simulate
+from attnlab.explorer.embed import make_dossier
 from attnlab.explorer.members import strange_members
 from attnlab.explorer.page import GENERATOR, frame_page, make_page
 from attnlab.explorer.payload import (
@@ -26,6 +28,7 @@ from attnlab.explorer.recording import clock_unit, frame_times, record_run
 from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
 from attnlab.explorer.trained import model_payload
 from attnlab.files import write_text
+from attnlab.limits import limit
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 from attnlab.run import resolve
@@ -107,11 +110,12 @@ def explore(
     source : optional
         What the page shows: None (all presets), the name of a preset or of an example Spec, a Spec,
         a Trajectory, a Limit, a Flow of al.models.flow, the Dataset of al.models.sentence, a list
-        of such Flows and Datasets (the page then has a button for each), or the path of a Spec
-        (.toml, .json) or of a saved result (.nc).
+        of such Flows and Datasets (the page then has a button for each), the Dossier of
+        al.models.dossier (the page then is the whole dossier, and only `output` and `progress`
+        count), or the path of a Spec (.toml, .json) or of a saved result (.nc).
     output : str or path, optional
-        The name of the file. The default is explorer.html. An existing file is replaced completely
-        or not at all.
+        The name of the file. The default is explorer.html, or dossier.html. An existing file is
+        replaced completely or not at all.
     record : bool, optional
         Show a recording that Python computes now, even if the page could integrate the run itself.
     member : int, optional
@@ -150,6 +154,10 @@ def explore(
     """
     options = read_options(hide, lock, guess, theme)
     found = read_source(source, member)
+    if found.dossier is not None:
+        path = Page("dossier.html" if output is None else output)
+        write_text(path, make_dossier(found.dossier, progress))
+        return path
     with track(progress, "looking at the run") as progress:
         payload = payload_of(
             found, record, member, work, budget, {**options, "title": title or found.name}, progress
@@ -301,8 +309,6 @@ def _usual_end(dynamics: Dynamics) -> float:
 def _find_limit(
     dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, progress: Progress
 ) -> Limit:
-    from attnlab.limits import limit
-
     progress(0.0, "certifying the limit (the first time on a machine compiles for some seconds)")
     return limit(dynamics, x0, work=work, budget=budget, progress=progress)
 
@@ -311,8 +317,6 @@ def _simulate(
     dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress
 ) -> Trajectory:
     """Return the run at the times of a recording's frames, up to its end."""
-    from attnlab.engine import simulate
-
     options = {
         name: value
         for name, value in solve.items()

@@ -11,8 +11,9 @@ from typing import Any
 
 from attnlab.examples import example_names, example_spec
 from attnlab.explorer.presets import Preset, presets
-from attnlab.explorer.trained import is_trained, name_source
+from attnlab.explorer.trained import is_dossier, is_trained, name_source
 from attnlab.registry import unknown_name
+from attnlab.store import load
 from attnlab.theory.verbs import members
 from attnlab.types import Limit, Spec, Trajectory
 
@@ -24,8 +25,8 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 @dataclass(frozen=True)
 class Source:
-    """One of: a preset, a Spec, a run, a limit, a result of al.models. name: the name of the
-    page.
+    """One of: a preset, a Spec, a run, a limit, a result of al.models, a dossier. name: the name of
+    the page.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Source:
     run: Trajectory | None = None
     limit: Limit | None = None
     of_model: Any = None
+    dossier: Any = None
     is_trained: bool = False
 
 
@@ -56,10 +58,12 @@ def read_source(source: Any, member: int = 0) -> Source:
         return Source("A limit", limit=source[check_member(member, len(source))])
     if is_trained(source):
         return Source(name_source(source), of_model=source)
+    if is_dossier(source):
+        return Source(source.model.name, dossier=source)
     raise TypeError(
         "explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, the Dataset of"
-        " al.models.sentence, a list of Flows and sentences, or the path of a Spec or a saved"
-        f" result; got {type(source).__name__}."
+        " al.models.sentence, a list of Flows and sentences, a Dossier of al.models.dossier, or the"
+        f" path of a Spec or a saved result; got {type(source).__name__}."
     )
 
 
@@ -88,7 +92,6 @@ def _read_name(name: str, member: int) -> Source:
             return Source(path.stem, spec=Spec.load(path))
         except TypeError as problem:
             raise ValueError(str(problem)) from None
-    from attnlab.store import load
 
     found = load(path)
     try:

@@ -24,6 +24,7 @@ from attnlab.explorer.recording import (
     rank_groups,
     record_run,
 )
+from attnlab.models.studies.judgement import verdict
 from attnlab.models.studies.sentences import TITLES
 from attnlab.progress import ProgressOption, track
 from attnlab.types import Spec, Trajectory
@@ -78,6 +79,11 @@ def is_flow(source: Any) -> bool:
 def is_sentence(source: Any) -> bool:
     """Whether a source is the Dataset of al.models.sentence."""
     return getattr(source, "attrs", {}).get("kind") == "sentence" and hasattr(source, "data_vars")
+
+
+def is_dossier(source: Any) -> bool:
+    """Whether a source is what al.models.dossier returns."""
+    return hasattr(source, "sentences") and hasattr(source, "about_texts")
 
 
 def is_trained(source: Any) -> bool:
@@ -220,8 +226,6 @@ def _theory_of_flow(flow: Any) -> tuple[str, str]:
             "open",
             f"{len(flow.heads)} heads move the tokens together. The theorems are about one head.",
         )
-    from attnlab.models.studies.judgement import verdict
-
     value, kind = flow.heads[0].numbers.lambda1, verdict(flow.heads[0].numbers)
     leads = f"The leading eigenvalue of V is {value.real:.3g}" + (
         f" ± {abs(value.imag):.3g}i" if kind == "complex" else ""

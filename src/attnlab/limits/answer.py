@@ -39,6 +39,7 @@ from attnlab.limits.reasons import (
 from attnlab.limits.replicas import Decision, decide, decide_carefully, named_leaders, partition
 from attnlab.limits.report import certificate_text
 from attnlab.limits.settings import MANY
+from attnlab.limits.span import find_span
 from attnlab.limits.sphere import sphere_limit
 from attnlab.limits.state import frozen_state, start_digest, symmetric_state
 from attnlab.limits.symmetry import Symmetry, find_symmetry
@@ -79,18 +80,22 @@ def make_limit(
         return resting_limit(x0, times, common)
     frame = reach_frame(dynamics, x0)
     if frame is not None:
-        inside, start = reduced(dynamics, x0, frame)
+        few, start = reduced(dynamics, x0, frame)
         return lifted(
-            make_limit(inside, start, begin, times, digits, allowance, None), common, frame, begin
+            make_limit(few, start, begin, times, digits, allowance, None), common, frame, begin
         )
     try:
         if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
         if has_different_scores(dynamics.weights):
-            if is_plain(dynamics):
-                return heads_limit(dynamics, x0, begin, times, allowance, common)
-            own = make_own_problem(dynamics, x0)
-            return closed_limit(own, x0, begin, times, allowance, common)
+            span = find_span(dynamics, x0)
+            if span is None:
+                return _of_heads(dynamics, x0, begin, times, allowance, common)
+            own = {"dynamics": span.dynamics, "x0": span.start, "spec": None}
+            inside = _of_heads(
+                span.dynamics, span.start, begin, times, allowance, own, span.M_error
+            )
+            return span.lifted(inside, common, begin, allowance)
         if is_one_head_with_blocks(dynamics):
             blocks = make_block_problem(dynamics, x0)
             return closed_limit(blocks, x0, begin, times, allowance, common)
@@ -182,6 +187,22 @@ def make_limit(
             problem, quotient, symmetry, decision, common, begin, times, allowance, x0
         )
     return _said(problem, decision, common, begin, times, allowance, why)
+
+
+def _of_heads(
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    begin: float,
+    times: np.ndarray,
+    allowance: Allowance,
+    common: dict[str, Any],
+    M_error: np.ndarray | None = None,
+) -> Limit:
+    """The Limit of several heads with different scores, or Refused. M_error: of beta Q^T K."""
+    if is_plain(dynamics):
+        return heads_limit(dynamics, x0, begin, times, allowance, common, M_error)
+    problem = make_own_problem(dynamics, x0, M_error)
+    return closed_limit(problem, x0, begin, times, allowance, common)
 
 
 def _compile(problem: Problem, allowance: Allowance) -> None:

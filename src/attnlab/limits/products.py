@@ -21,6 +21,9 @@ UNIT = 2.0**-53
 BLOCK = 1_000_000
 """Numbers that are held at once."""
 
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Between these, what a product rounds off is a double itself."""
+
 
 def score_matrices(weights: Weights) -> np.ndarray:
     """Q^T K of each head, (h, d, d)."""
@@ -28,6 +31,36 @@ def score_matrices(weights: Weights) -> np.ndarray:
     return np.stack(
         [_product(Q, K, one) for Q, K, one in zip(weights.Q, weights.K, plain, strict=True)]
     )
+
+
+def scores_between(weights: Weights, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The scores x_i^T Q_h^T K_h x_j of tokens x (m, d) and their errors, (h, m, m) each; None where
+    numbers are too large or too small for the bound.
+
+    Products Q x, K x and scores are sums in two parts. With N = max(k, d) + 2, u = 2^-53 and S the
+    sum of the moduli of all terms, Q x and K x are off by 4 N^2 u^2 of their own sums of moduli (as
+    for a dot product in twice the digits), and the score by 32 N^2 u^2 S, before it is rounded.
+    """
+    sizes = [np.abs(array[array != 0.0]) for array in (x, weights.Q, weights.K)]
+    if any(one.size and not (SMALLEST < one.min() and one.max() < LARGEST) for one in sizes):
+        return None
+    count = max(weights.Q.shape[1], weights.d) + 2
+    scores, errors = [], []
+    for Q, K in zip(weights.Q, weights.K, strict=True):
+        (q, q_low), (k, k_low) = _image(Q, x), _image(K, x)
+        high, low = _sums_in_parts(q[:, :, None], k[:, None, :])
+        scores.append(high + (low + (q.T @ k_low + q_low.T @ k)))
+        moduli = (np.abs(Q) @ np.abs(x).T).T @ (np.abs(K) @ np.abs(x).T)
+        rest = 32.0 * count**2 * UNIT**2 * moduli + np.where(moduli > 0.0, 1e-290, 0.0)
+        errors.append(2.0 * UNIT * np.abs(scores[-1]) + rest)
+    return np.stack(scores), np.stack(errors)
+
+
+def _image(Q: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Q x_i of all tokens x (m, d), (k, m), in two parts."""
+    if np.array_equal(Q, np.eye(len(x.T))):
+        return np.ascontiguousarray(x.T), np.zeros(x.T.shape)
+    return _sums_in_parts(Q.T[:, :, None], x.T[:, None, :])
 
 
 def sum_of(V: np.ndarray) -> np.ndarray:
@@ -61,7 +94,13 @@ def _product(Q: np.ndarray, K: np.ndarray, plain: np.ndarray) -> np.ndarray:
 
 def _sums(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Sums of products along the first axis, with what each product and each sum rounds off."""
-    high = np.zeros(one.shape[1:])
+    high, low = _sums_in_parts(one, other)
+    return np.asarray(high + low)
+
+
+def _sums_in_parts(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same as two numbers, of which the second is what the first rounds off."""
+    high = np.zeros(np.broadcast_shapes(one.shape[1:], other.shape[1:]))
     low = np.zeros_like(high)
     for x, y in zip(one, other, strict=True):
         product = x * y
@@ -71,7 +110,7 @@ def _sums(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         part = total - high
         low += (high - (total - part)) + (product - part) + rest
         high = total
-    return np.asarray(high + low)
+    return high, low
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ theory.
     al.models.survey(m, texts)                  every head on many texts; al.models.intervals makes it a table
     al.models.compare(a, b, texts=texts)        which heads changed between two checkpoints
     al.models.table(result)                     any of these results as a tidy table
+    al.explore(al.models.dossier(m), "m.html")  all studies of a model on one page
     al.models.findings(al.models.spectra(m))    the findings in sentences; also for the other results
 
 `checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/`
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from attnlab.models.checkpoints.record import Config as Config
     from attnlab.models.checkpoints.record import Parts as Parts
     from attnlab.models.studies.comparisons import compare as compare
+    from attnlab.models.studies.dossier import Dossier as Dossier
+    from attnlab.models.studies.dossier import dossier as dossier
     from attnlab.models.studies.findings import findings as findings
     from attnlab.models.studies.flows import Flow as Flow
     from attnlab.models.studies.flows import flow as flow
@@ -63,6 +66,8 @@ _LAZY = {
     "intervals": "attnlab.models.studies.surveys",
     "compare": "attnlab.models.studies.comparisons",
     "table": "attnlab.models.studies.tidy",
+    "dossier": "attnlab.models.studies.dossier",
+    "Dossier": "attnlab.models.studies.dossier",
 }
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "heads", "load", *_LAZY]

@@ -116,5 +116,5 @@ def show_dossier(dossier: Any) -> tuple[str, ...]:
         f"Dossier of {dossier.model.name}",
         facts(numbers),
         table("One row per flow: the head, and why it is shown.", ("flow", "why"), rows),
-        note("attnlab dossier writes it as a page."),
+        note('al.explore(dossier, "dossier.html") writes it as a page.'),
     )

@@ -15,18 +15,19 @@ import numpy as np
 from attnlab import __version__
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.models.checkpoints.head_names import name_heads
-from attnlab.models.studies.dossier import (
-    Dossier,
+from attnlab.models.studies.dossier import Dossier, ShownFlow
+from attnlab.models.studies.dossier_findings import (
     Finding,
-    ShownFlow,
     cosine_word,
     findings,
     last_numbers,
     same_leader,
     turn_word,
 )
+from attnlab.models.studies.grades import enough
 from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 from attnlab.models.studies.shares import CLASSES, shares_of
+from attnlab.models.studies.stacks import STACKS
 from attnlab.progress import ProgressOption, track
 from attnlab.render.flow_figure import draw_flow
 from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
@@ -48,6 +49,7 @@ nav a { margin-right: 1rem; white-space: nowrap; display: inline-block; }
 
 MARKS = {
     "right": ("holds", "✓ right"),
+    "in part": ("open", "~ in part"),
     "wrong": ("fails", "✗ not so"),
     "no evidence": ("open", "~ no evidence"),
     "scope": ("open", "· scope"),
@@ -104,8 +106,9 @@ def _facts(found: Dossier) -> str:
     words = [
         config.family,
         f"width {config.d}",
-        f"{config.layers} layers" + (" that share one set of weights" if config.is_tied else ""),
-        f"{config.heads} heads per layer",
+        f"{config.layers} layer{'s' if config.layers != 1 else ''}"
+        + (" that share one set of weights" if config.is_tied else ""),
+        f"{config.heads} head{'s' if config.heads != 1 else ''} per layer",
         (
             "each token sees only those before it"
             if config.is_causal
@@ -153,11 +156,11 @@ def _short(found: Dossier) -> str:
         " the model itself. <strong>Idealised model</strong>: the flow of the theory with the"
         f" same attention matrices, one unit of time per layer, {sphere}; no biases, no"
         " feed-forward part. <strong>Learned nothing</strong>: the same architecture with"
-        " Gaussian weights, once with the sizes of the trained matrices, once with the sizes"
-        " before training. If one of these does the same, it is no evidence of"
-        f" learning.</p><p>Of the questions below the theory is right in {counted['right']} and"
-        f" wrong in {counted['wrong']}. In {counted['no evidence']} it is right, but a model with"
-        f" random weights does the same. Medians over {count}"
+        f" Gaussian weights: {STACKS} stacks with the sizes of the trained matrices, and {STACKS}"
+        " with the sizes before training. If one kind of these does the same, it is no"
+        f" evidence of learning.</p><p>Of the questions below the theory is right in {counted['right']}, right"
+        f" in part in {counted['in part']} and wrong in {counted['wrong']}. In"
+        f" {counted['no evidence']} random weights do as well. Medians over {count}"
         f" sentence{'s' if count != 1 else ''}: an impression of one model, not statistics.</p>"
         + table(
             ("", "question", "the theory", "this model", "learned nothing", "in words"),
@@ -165,12 +168,14 @@ def _short(found: Dossier) -> str:
         )
         + "<p class=small>Turn: 1 − cosine between a token’s direction here and in the real model,"
         " on average over tokens; 0 is the same direction, 1 is unrelated. Groups: tokens"
-        " connected by a chain of cosines at or above the stated one. These count as right:"
-        " cosines that rise in every sentence, and by 0.05 more than in both stacks with random"
-        " weights; groups that are few (at most half as many as tokens) or many in both, but not"
-        " so with random weights; a turn below 0.3, and 0.05 below that with random weights;"
-        " leading words (without tokens that the model adds) that agree in more than half of the"
-        " layers, and 10 points more often than with random weights and by chance."
+        " connected by a chain of cosines at or above the stated one. An answer is right if the"
+        " idealised model is nearer to the real stack than each of three others: random weights of"
+        " trained size, untrained weights, and a trivial guess (the embedding left as it is; for"
+        " leaders their usual place, or a blind guess). Nearer means: in"
+        f" {enough(count)} of {count} sentence{'s' if count != 1 else ''}, and than {enough(STACKS)} of"
+        f" {STACKS} stacks of each kind, in the mean over the sentences. (Exact sign tests at 5 %."
+        " Fewer than six sentences are no test: then all must agree.) The place of a token is right"
+        " only if it is also nearer than another token of the sentence."
         " docs/sentences.md tests more sentences and may grade a question differently.</p>"
     )
 
@@ -424,8 +429,12 @@ def _made(found: Dossier) -> str:
 
 
 def _commands(found: Dossier) -> list[str]:
-    """Return the commands that make the parts of the page."""
-    name = shlex.quote(found.model.name)
+    """Return what makes the parts of the page: commands, or lines of Python for a model in
+    memory.
+    """
+    if found.model.address is None:
+        return _python_lines(found)
+    name = shlex.quote(found.model.address)
     read = [
         (
             shlex.quote(data.attrs["text"])
@@ -451,6 +460,25 @@ def _commands(found: Dossier) -> list[str]:
         *flows,
         *(f"attnlab sentence {name} {words}{seed}" for words in read),
     ]
+
+
+def _python_lines(found: Dossier) -> list[str]:
+    """Return the same as lines of Python; m is the model, which no command can read."""
+    seed = f", rng={found.rng}" if found.rng else ""
+    given = ", texts" if found.about_texts == "given" else ""
+    lines = [
+        f"found = al.models.dossier(m{given}{seed})",
+        'al.explore(found, "dossier.html")',
+        "found.spectra",
+    ]
+    for number, one in enumerate(found.flows):
+        head = "" if one.head is None else f" head {one.head},"
+        run = one.flow.run
+        lines.append(
+            f"found.flows[{number}].flow  # layer {one.layer},{head} t_end = {run.solve.t_end:g},"
+            f" dt = {run.solve.dt or 0:g}"
+        )
+    return [*lines, *(f"found.sentences[{number}]" for number in range(len(found.sentences)))]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ footer {{ margin-top: 4rem; color: {NOTE}; font-size: 1rem; }}
 
 TAGS = {"_": "sub", "^": "sup"}
 GOOD_WORDS, BAD_WORDS = ("SUPPORTED", "CERTIFIED", "right"), ("CONTRADICTED", "not so")
+OPEN_WORDS = ("no evidence", "in part")
 NEXT = (
     (
         "attnlab reproduce --all",
@@ -203,7 +204,7 @@ def _table(part: Any) -> str:
 
 
 def _cell(cell: str) -> str:
-    return mark(cell) if cell in (*GOOD_WORDS, *BAD_WORDS, "no evidence") else escape(cell)
+    return mark(cell) if cell in (*GOOD_WORDS, *BAD_WORDS, *OPEN_WORDS) else escape(cell)
 
 
 def _card(part: Any) -> str:

@@ -17,8 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from attnlab import __version__
+from attnlab.analysis.blow_up import explain_blow_up
 from attnlab.batches import members
+from attnlab.engine import simulate
+from attnlab.engine.options import solve_options
 from attnlab.imports import UserFile, run_once
+from attnlab.limits import limit
 from attnlab.run import draw_start, resolve
 from attnlab.spec import Spec, canonical_text
 from attnlab.sweep.definition import SEEDS, put_values
@@ -234,8 +239,6 @@ def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray
 
 def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
     """Return the checked options of [solve]. Nothing is compiled."""
-    from attnlab.engine.options import solve_options
-
     usual: dict[str, Any] = {
         "rtol": 1e-8,
         "atol": 0.0,
@@ -253,8 +256,6 @@ def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
     """Return the run of first tokens (n, d) or (batch, n, d). A failed run is returned up to its
     end.
     """
-    from attnlab.engine import simulate
-
     run = simulate(equation.dynamics, x0, **equation.options, throw=False)
     if Status.INTERRUPTED in np.ravel(np.asarray(run.status, dtype=object)).tolist():
         raise KeyboardInterrupt  # a cell is computed completely or not at all
@@ -263,15 +264,11 @@ def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
 
 def limit_of(equation: Equation, x0: np.ndarray) -> Limit:
     """Return the certified limit of a cell. Only its work is bounded, not its time."""
-    from attnlab.limits import limit
-
     return limit(equation.dynamics, x0, budget=FOREVER)
 
 
 def explain(run: Trajectory, x0: np.ndarray) -> str:
     """Return a sentence about why a run stopped early."""
-    from attnlab.analysis.blow_up import explain_blow_up
-
     reason = explain_blow_up(run, 0, x0) or run.status.value
     return f"The run stopped at t = {run.stats['reached']:g} of {run.solve.t_end:g}. {reason}"
 
@@ -279,8 +276,6 @@ def explain(run: Trajectory, x0: np.ndarray) -> str:
 @cache
 def versions() -> str:
     """Return the versions of the libraries that compute a row."""
-    from attnlab import __version__
-
     return (
         f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python"
         f" {platform.python_version()}"

@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis import observables
 from attnlab.displayed import short_value
 from attnlab.registry import unknown_name
 from attnlab.sweep.grid import SPACINGS, read_axis
+from attnlab.theory import check, theorems
 from attnlab.types import Limit, Trajectory
 from attnlab.verdicts import Verdict
 
@@ -155,15 +157,11 @@ def check_names(numbers: Mapping[str, Mapping[str, Any]]) -> None:
     """
     for number in numbers.values():
         if "observable" in number:
-            from attnlab.analysis import observables
-
             observables[number["observable"]]
         elif "limit" in number:
             if number["limit"] not in limit_fields():
                 raise unknown_name("field of a limit", number["limit"], limit_fields())
         else:
-            from attnlab.theory import theorems
-
             theorems[number["verdict"]]
 
 
@@ -171,8 +169,6 @@ def check_shape(name: str, observable: str, run: Trajectory) -> None:
     """Refuse an observable with more than one value per time. Errors on a run of one time are found
     later.
     """
-    from attnlab.analysis import observables
-
     try:
         with np.errstate(all="ignore"):
             values = np.asarray(observables[observable](run))
@@ -219,8 +215,6 @@ def evaluate(
             limits = limits or [limit()]
             found[name] = plain_number(name, getattr(limits[0], number["limit"]))
         else:
-            from attnlab.theory import check
-
             assert run is not None
             verdict = check(run, names=[number["verdict"]], budget=FOREVER)[0]
             assert isinstance(verdict, Verdict)  # of one run
@@ -241,8 +235,6 @@ def _observe(
     observed: {observable: function of the number of a saved time}, a cache for several times of one
     observable.
     """
-    from attnlab.analysis import observables
-
     function, at = observables[number["observable"]], number["at"]
     if at == "last" or isinstance(at, float):
         place = int(np.flatnonzero(own)[-1]) if at == "last" else _place_of(name, at, run.times)

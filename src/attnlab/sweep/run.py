@@ -17,8 +17,11 @@ from attnlab.imports import UserFile, imported
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 from attnlab.sweep.check import check_size, check_sweep
+from attnlab.sweep.compute import Computer
 from attnlab.sweep.definition import SEEDS, Sweep
 from attnlab.sweep.engines import Engine
+from attnlab.sweep.engines.here import Here
+from attnlab.sweep.engines.processes import Processes
 from attnlab.sweep.grid import Cell, Grid, split_name
 from attnlab.sweep.rows import CRASHED, OK, REFUSED, Row, Rows, check_place
 from attnlab.sweep.runner import Estimate, Tally, run_cells
@@ -137,11 +140,7 @@ def choose_engine(
 
         return Cluster(client, head)
     if workers == 0 or (workers is None and len(plan.pending) <= FEW):
-        from attnlab.sweep.compute import Computer
-        from attnlab.sweep.engines.here import Here
-
         return Here(Computer({**head, "imports": []}))  # this process has run its files already
-    from attnlab.sweep.engines.processes import Processes
 
     wanted = min(workers or core_count(), len(plan.pending))
     return Processes(head, wanted, threads=max(1, core_count() // wanted))

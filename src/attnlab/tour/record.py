@@ -48,8 +48,8 @@ class Table:
 class Row:
     """A line of the summary: one question and its answer.
 
-    verdict    : the name of an Outcome, or for a trained model "right", "not so" or "no evidence",
-               or "not here"
+    verdict    : the name of an Outcome, or for a trained model "right", "in part", "not so" or "no
+               evidence", or "not here"
     limits     : the certified or proved number of limits, "undecided", or "" if there was no
                  question
     decided_at : the time after which no leader changes any more

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
+from attnlab.models.catalog import hub_progress
 from attnlab.models.catalog.hub import check_hashes
+from stub_hub import stub_hub
 from tiny_models import write_folder
 
 
@@ -109,6 +112,58 @@ def test_only_weights_config_and_tokenizer_are_taken_from_the_hub(monkeypatch, b
         "model.safetensors.index.json",
         "tokenizer.json",
     }
+
+
+def test_a_download_from_the_hub_goes_through_progress(monkeypatch, tmp_path):
+    """The function is called in the thread that called attnlab, with the bytes so far."""
+    library = pytest.importorskip("huggingface_hub")
+    halfway, heard, threads = threading.Event(), [], set()
+
+    def hear(fraction, doing):
+        heard.append((fraction, doing))
+        threads.add(threading.get_ident())
+        if "2.0 of 4.0 MB" in doing:
+            halfway.set()
+
+    hub = stub_hub(tmp_path, pause=lambda: halfway.wait(30))
+    monkeypatch.setattr(library, "snapshot_download", hub.snapshot_download)
+    monkeypatch.setattr(hub_progress, "EVERY", 0.01)
+    m = al.models.load("hf:owner/name", progress=hear)
+    assert m.config.family == "bert" and threads == {threading.get_ident()}
+    assert halfway.is_set() and any("owner/name, 2.0 of 4.0 MB" in words for _, words in heard)
+    fractions = [fraction for fraction, _ in heard]
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0
+    silent = al.models.load("hf:owner/name")  # the library has bars of its own
+    assert np.array_equal(silent.hidden_states([1, 2]), m.hidden_states([1, 2]))
+
+
+def test_a_cancelled_download_from_the_hub_stops(monkeypatch, tmp_path):
+    library = pytest.importorskip("huggingface_hub")
+    reached = threading.Event()
+    hub = stub_hub(tmp_path, pause=lambda: reached.wait(30))
+
+    def stop(fraction, doing):
+        if "MB" in doing:
+            reached.set()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(library, "snapshot_download", hub.snapshot_download)
+    monkeypatch.setattr(hub_progress, "EVERY", 0.01)
+    with pytest.raises(KeyboardInterrupt):
+        al.models.load("hf:owner/name", progress=stop)
+    assert reached.is_set()
+
+
+def test_an_old_huggingface_hub_counts_files():
+    counts = hub_progress.Counts()
+    kind = counts.make_class()
+    assert counts.report("owner/name") == (0.0, "owner/name")
+    bar = kind(range(4), total=4, desc="Fetching 4 files")
+    bar.update(1)
+    assert counts.report("owner/name") == (0.25, "owner/name, 1 of 4 files")
+    counts.is_stopped.set()
+    with pytest.raises(KeyboardInterrupt):
+        bar.update(1)
 
 
 def hub_cache(folder, state, raw):

@@ -16,11 +16,10 @@ from attnlab.checks import MissingLibrary
 from attnlab.models import BadModel
 from attnlab.models.checkpoints.gguf_file import BLOCKS, OTHERS, GgufFile, is_gguf
 from attnlab.models.checkpoints.gguf_names import ARCHITECTURES
-from attnlab.models.checkpoints.gguf_tokens import tokenizer_text
 
 gguf = pytest.importorskip("gguf")
 IDS = [3, 17, 5, 5, 0, 11, 8]
-EPS = {"llama": 1e-5, "gpt2": 1e-5, "phi2": 1e-5, "phi3": 1e-5}
+EPS = {"llama": 1e-5, "gpt2": 1e-5, "phi2": 1e-5, "phi3": 1e-5, "bert": 1e-12}
 MADE = tiny_gguf.checkpoints()
 
 
@@ -223,10 +222,8 @@ def test_what_is_damaged_is_refused_in_a_sentence(tmp_path):
     [
         ({"rope.scaling.type": "yarn"}, "llama.rope.scaling.type"),
         ({"expert_count": 8}, "llama.expert_count"),
-        (
-            {"rope.scaling.original_context_length": 9, "rope.scaling.type": "linear"},
-            r"llama.rope.scaling",
-        ),
+        ({"rope.scaling.type": "longrope", "rope.scaling.factor": 2.0}, r"llama.rope.scaling"),
+        ({"rope.scaling.original_context_length": 9, "rope.scaling.type": "yarn"}, "llama.rope"),
         ({"rope.scaling.factor": 2.0}, "llama.rope.scaling.factor"),
         ({"attention.clamp_kqv": 8.0}, "llama.attention.clamp_kqv"),
         ({"logit_scale": 2.0}, "llama.logit_scale"),
@@ -243,6 +240,96 @@ def test_neutral_keys_pass(tmp_path):
     neutral = {"rope.scaling.type": "none", "rope.scaling.original_context_length": 9}
     path, expected = written(tmp_path, expert_count=0, **neutral)
     assert np.allclose(al.models.load(path).hidden_states(IDS), expected.hidden_states(IDS))
+
+
+STRETCHED = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64}
+FACTORS = np.array([1.0, 3.7], dtype=np.float32)
+
+
+def test_angles_are_divided_by_one_number_or_by_one_for_each_pair(tmp_path):
+    """linear divides all of them; rope_freqs.weight has a divisor for each."""
+    _, state, raw = MADE["qwen3"]
+    plain = 1e4 ** (-np.arange(0, 4, 2) / 4)
+    for more, keys, expected in (
+        ({}, {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, plain / 4),
+        ({}, {"rope.scaling.type": "linear", "rope.scaling.original_context_length": 9}, plain),
+        ({"rope_freqs.weight": FACTORS}, {}, plain / FACTORS.astype(float)),
+    ):
+        path, plain_model = written(tmp_path, "qwen3", more=more, **keys)
+        ours = al.models.load(path)
+        assert np.allclose(ours.config.rope_frequencies, expected, rtol=1e-15)
+        divisors = (plain / expected).tolist()
+        scaling = {"rope_scaling": {"rope_type": "divided", "divisors": divisors}}
+        same = al.models.load(state, config={**raw, **scaling})
+        away = np.abs(ours.hidden_states(IDS) - same.hidden_states(IDS)).max()
+        assert away < 1e-10 * np.abs(same.hidden_states(IDS)).max()
+        if divisors != [1, 1]:
+            assert not np.allclose(ours.hidden_states(IDS), plain_model.hidden_states(IDS))
+
+
+def test_factors_of_llama3_are_those_that_the_converter_writes(tmp_path):
+    """One for short waves, the factor for long ones, and a blend between, as in the config."""
+    from attnlab.models.checkpoints.rotary import read_rotary
+
+    size, low, high, stretch, original = 16, 1.0, 4.0, 8.0, 64
+    angles = 1e4 ** (-np.arange(0, size, 2) / size)
+    factors = []
+    for wave in 2 * np.pi / angles:
+        smooth = (original / wave - low) / (high - low)
+        middle = 1 / ((1 - smooth) / stretch + smooth)
+        factors.append(1.0 if wave < original / high else stretch if wave > original else middle)
+    assert 1 < sorted(set(factors))[1] < stretch
+    divided = read_rotary({"rope_scaling": {"rope_type": "divided", "divisors": factors}}, size)
+    stretched = read_rotary({"rope_scaling": STRETCHED}, size)
+    assert np.allclose(divided[1], stretched[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "factors", [np.ones(3), np.array([1.0, 0.0]), np.array([1.0, np.inf]), np.array([1.0, -2.0])]
+)
+def test_divisors_of_angles_that_make_no_sense_are_refused(factors, tmp_path):
+    path, _ = written(tmp_path, "qwen3", more={"rope_freqs.weight": factors.astype(np.float32)})
+    with pytest.raises(BadModel, match="must be divided by 2 positive numbers"):
+        al.models.load(path)
+
+
+def test_angles_that_are_stretched_twice_or_nowhere_are_refused(tmp_path):
+    twice = {"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}
+    path, _ = written(tmp_path, "qwen3", more={"rope_freqs.weight": FACTORS}, **twice)
+    with pytest.raises(BadModel, match="twice"):
+        al.models.load(path)
+    path, _ = written(tmp_path, "bert", more={"rope_freqs.weight": FACTORS})
+    with pytest.raises(BadModel, match=r"'rope_freqs.weight' in bert.gguf is not computed here"):
+        al.models.load(path)
+    path, _ = written(tmp_path, "gpt2", **{"rope.scaling.type": "linear"})
+    with pytest.raises(BadModel, match=r"gpt2.rope.scaling.type"):
+        al.models.load(path)
+
+
+def test_the_largest_gemma2_divides_scores_by_its_width(monkeypatch, tmp_path):
+    """Its 46 layers are the sign; here the tiny model has as many layers as that one."""
+    from attnlab.models.checkpoints import gguf_names
+
+    path, expected = written(tmp_path, "gemma2")
+    size, shared = expected.config.head_size, expected.config.d / expected.config.heads
+    scale = al.models.load(path).parts.layers[0].attention.scale
+    assert scale == size**-0.5
+    monkeypatch.setattr(gguf_names, "SCALES_BY_WIDTH", expected.config.layers)
+    assert al.models.load(path).parts.layers[0].attention.scale == shared**-0.5
+
+
+def test_a_bert_with_a_causal_mask_and_a_llama_without_are_refused(tmp_path):
+    path, _ = written(tmp_path, "bert")
+    data = path.read_bytes()
+    name = b"bert.attention.causal" + struct.pack("<I", 7)
+    assert data.count(name) == 1
+    at = data.index(name) + len(name)
+    path.write_bytes(data[:at] + b"\x01" + data[at + 1 :])
+    with pytest.raises(BadModel, match=r"bert.attention.causal in bert.gguf must be false"):
+        al.models.load(path)
+    path, _ = written(tmp_path, "llama", **{"attention.causal": False})
+    with pytest.raises(BadModel, match=r"llama.attention.causal in llama.gguf must be true"):
+        al.models.load(path)
 
 
 def test_a_part_of_a_head_that_turns_must_be_the_whole_head_in_llama(tmp_path):
@@ -266,42 +353,6 @@ def test_an_unknown_architecture_or_tensor_is_refused_by_name(tmp_path):
     )
     with pytest.raises(BadModel, match="The tensor 't' in t.gguf is not computed here"):
         al.models.load(path)
-
-
-def test_the_tokenizer_inside_cuts_texts(tmp_path):
-    pytest.importorskip("tokenizers")
-    path, _ = written(tmp_path)
-    m = al.models.load(path)
-    assert m.has_tokenizer
-    ids, words = m.tokens("the cat")
-    assert words == ["<s>", "the", "Ġcat"] and ids.tolist() == [0, 9, 14]
-    assert m.tokens("the cat", special=False)[1] == ["the", "Ġcat"]
-    assert m.tokens("</s>", special=False)[0].tolist() == [1]  # a control token is one token
-
-
-def test_a_tokenizer_of_another_kind_needs_to_be_given():
-    with pytest.raises(BadModel, match="Give tokenizer="):
-        tokenizer_text({"tokenizer.ggml.model": "llama"})
-
-
-def test_words_are_cut_as_each_kind_cuts_them():
-    """gpt-2 keeps numbers whole, smollm and qwen2 cut them into digits."""
-    tokenizers = pytest.importorskip("tokenizers")
-    fields = {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.tokens": tiny_gguf.TOKENS,
-        "tokenizer.ggml.merges": tiny_gguf.MERGES,
-    }
-    cut = {
-        kind: tokenizers.Tokenizer.from_str(
-            tokenizer_text({**fields, "tokenizer.ggml.pre": kind})
-        ).pre_tokenizer.pre_tokenize_str("it's 123 cats\n\n ok")
-        for kind in ("gpt-2", "smollm", "qwen2")
-    }
-    words = {kind: [word for word, _ in parts] for kind, parts in cut.items()}
-    assert words["gpt-2"] == ["it", "'s", "Ġ123", "Ġcats", "ĊĊ", "Ġok"]
-    assert words["smollm"] == ["it", "'s", "Ġ", "1", "2", "3", "Ġcats", "ĊĊ", "Ġok"]
-    assert words["qwen2"] == ["it", "'s", "Ġ", "1", "2", "3", "Ġcats", "ĊĊ", "Ġok"]
 
 
 def test_a_spec_names_a_file(tmp_path):

@@ -200,6 +200,17 @@ def test_a_bridge_gives_the_model_that_it_wraps():
         al.models.load(bridge)
 
 
+def test_a_part_of_a_model_says_that_the_model_must_be_given():
+    """Also one with a config, as the encoder of BERT has it."""
+    for members in ({}, {"config": SimpleNamespace(to_dict=dict)}):
+        kind = type("BertEncoder", (), {"__module__": "transformers.models.bert", **members})
+        with pytest.raises(TypeError, match="BertEncoder is a part of a model of transformers"):
+            describe_object(kind())
+    sentences = type("SentenceTransformer", (), {"_first_module": None, "state_dict": dict})()
+    with pytest.raises(TypeError, match=r"al.models.load\(model\[0\].auto_model"):
+        al.models.load(sentences)
+
+
 def as_bert(state):
     """The same numbers in the layout of BERT, whose embedding gives the stream x."""
     found = {}

@@ -25,7 +25,7 @@ INSIDE = {
     "gpt2": "h.1.crossattention.c_attn.weight",
     "llama": "model.layers.0.self_attn.q_norm.weight",
     "gpt_neox": "gpt_neox.layers.1.attention.query_layernorm.weight",
-    "qwen3": "model.layers.1.self_attn.q_proj.lora_A.weight",
+    "qwen3": "model.layers.1.self_attn.q_proj.more.weight",
     "gemma": "model.layers.1.pre_feedforward_layernorm.weight",
     "gemma2": "model.layers.0.self_attn.k_norm.weight",
     "gemma3": "model.layers.0.per_layer_projection.weight",

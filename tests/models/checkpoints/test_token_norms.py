@@ -11,7 +11,7 @@ import attnlab as al
 import tiny_models
 from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.forward import apply_norm
-from attnlab.models.checkpoints.token_norms import expected_squares
+from attnlab.models.checkpoints.token_norms import ASSUMED, expected_squares, measure_radius
 
 IDS = [3, 1, 4, 1, 5]
 OTHER = [9, 2, 6]
@@ -123,3 +123,59 @@ def test_the_tokens_of_minilm_are_shorter_than_sqrt_d():
     )  # how far |x|^2 = d was off, by another program too
     norms = al.models.sentence(m, text, only=["twin"])["norm"].values  # (real, twin; steps)
     assert np.abs(norms[1] / norms[0] - 1).max() < 0.1
+
+
+# --------------------------------------------------------------------------------------------------
+# a radius without a text
+
+
+@pytest.mark.parametrize("family", tiny_models.MAKERS)
+def test_the_radius_of_a_layer_is_that_of_what_its_attention_reads(family):
+    """Every token of every input, one after the other, through the public hidden states."""
+    m = loaded(family)
+    generator, count = np.random.default_rng(0), min(16, m.config.length)
+    if m.parts.embedding is None:
+        inputs, what = (
+            generator.standard_normal((8, count, m.config.d)),
+            "measured on random tokens",
+        )
+    else:
+        inputs, what = (
+            generator.integers(0, m.config.vocabulary, (8, count)),
+            "measured on random ids",
+        )
+    for number, layer in enumerate(m.parts.layers):
+        radius, source = measure_radius(m, number)
+        norm, squares = layer.attention_block.norm_before, []
+        if m.parts.embedding is None and number == 0 and norm is None:
+            assert (radius, source) == (np.sqrt(m.config.d), ASSUMED)
+            continue
+        for one in inputs:
+            for x in m.hidden_states(one)[number]:
+                if norm is not None:  # its gain is in the matrices
+                    x = x - x.mean() if norm.kind == "layer" else x
+                    x = x / np.sqrt(np.mean(x**2) + norm.eps)
+                squares.append(x @ x)
+        assert source == what and radius == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-5)
+        assert float(f"{radius:.6g}") == radius  # the same digits on every machine
+
+
+def test_the_radius_follows_the_gains_of_the_model():
+    """Twice the gain of the last norm of layer 0 is twice the norm in layer 1, which is no sqrt(d)."""
+    state, raw = tiny_models.bert()
+    name = next(key for key in state if "layer.0.output.LayerNorm.weight" in key)
+    before = measure_radius(al.models.load(state, config=raw), 1)[0]
+    bias = name.replace("weight", "bias")
+    doubled = {**state, name: 2 * state[name], bias: 2 * state[bias]}
+    after = measure_radius(al.models.load(doubled, config=raw), 1)[0]
+    assert after == pytest.approx(2 * before, rel=1e-5)
+    assert abs(before / np.sqrt(raw["hidden_size"]) - 1) > 0.02
+
+
+def test_matrices_alone_say_nothing_about_norms_but_a_norm_before_attention_does():
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 2, 4, 6))
+    plain = al.models.heads(Q, K, V, np.swapaxes(V, 1, 2))
+    assert measure_radius(plain, 0) == (np.sqrt(6), ASSUMED)
+    normed = al.models.heads(Q, K, V, np.swapaxes(V, 1, 2), norm="rms")
+    radius, source = measure_radius(normed, 0)
+    assert radius == pytest.approx(np.sqrt(6), rel=1e-3) and source != ASSUMED

@@ -18,10 +18,8 @@ from attnlab.models.studies.dossier import (
     choose_heads,
     choose_texts,
     dossier,
-    findings,
-    same_leader,
-    turn_word,
 )
+from attnlab.models.studies.dossier_findings import findings
 from attnlab.render.dossier import dossier_page
 from command_line import attnlab, refused
 from embedded_viewers import check_viewers
@@ -145,50 +143,6 @@ def test_shares_say_the_number_of_draws_and_whether_special_tokens_count(found, 
     assert (found.spectra["norms"] == "measured").all()
 
 
-def test_an_idealised_model_that_is_the_model_is_right_and_the_null_takes_evidence_away(found):
-    """Put the real numbers in its place: nearness and leaders must be right; then in the null's
-    place: no evidence.
-    """
-    from dataclasses import replace
-
-    def with_real_as(variant):
-        changed = []
-        for data in found.sentences:
-            data = data.copy(deep=True)
-            row = data["variant"].values.tolist().index(variant)
-            for name in data.data_vars:
-                data[name].values[row] = data[name].values[0]
-            changed.append(data)
-        return {
-            one.question: one.outcome for one in findings(replace(found, sentences=tuple(changed)))
-        }
-
-    as_idealised = with_real_as("twin")
-    assert as_idealised["Is each token where the theory says?"] == "right"
-    assert as_idealised["Do the same words lead (receive most attention)?"] == "right"
-    as_null = with_real_as("random")
-    assert as_null["Do the tokens turn towards each other?"] in ("no evidence", "wrong")
-    assert as_null["Do the same words lead (receive most attention)?"] == "wrong"
-
-
-def test_a_tied_layer_is_judged_beside_one_that_learned_nothing(found):
-    from dataclasses import replace
-
-    assert len(found.tied) == len(found.tied_null) == int(found.model.config.is_tied)
-    for one, null in zip(found.tied, found.tied_null, strict=True):
-        few, many = one.copy(deep=True), one.copy(deep=True)
-        few["clusters"].values[-1], many["clusters"].values[-1] = 1, one.sizes["token"]
-        for model, random, outcome in (
-            (few, many, "right"),
-            (few, few, "no evidence"),
-            (many, few, "wrong"),
-        ):
-            assert (
-                findings(replace(found, tied=(model,), tied_null=(random,)))[-1].outcome == outcome
-            )
-        assert not np.array_equal(one["cosine"].values[:5], null["cosine"].values[:5])
-
-
 def test_heads_are_chosen_for_a_reason(found):
     frame = found.spectra
     chosen = choose_heads(frame)
@@ -202,39 +156,6 @@ def test_heads_are_chosen_for_a_reason(found):
     assert asked[0][:2] == (0, 2) and all(one[:2] != (0, 2) for one in asked[1:])
     if not found.model.config.is_tied:
         assert all(layer == 1 for layer, _, _ in choose_heads(frame, 1))
-
-
-def test_same_leader_by_hand(found):
-    for data in found.sentences:
-        layers, n = found.model.config.layers, data.sizes["token"]
-        for variant in ("real", "twin", "random"):
-            hits = []
-            for layer in range(1, layers):
-                one, other = (
-                    data["received"].sel(variant=name).values[layer] for name in ("real", variant)
-                )
-                own = [j for j in range(n) if not data["is_special"].values[j]]
-                hits.append(max(own, key=lambda j: one[j]) == max(own, key=lambda j: other[j]))
-            assert same_leader(data, variant) == pytest.approx(np.mean(hits))
-        assert same_leader(data, "real") == 1.0
-
-
-def test_tokens_of_the_model_itself_do_not_lead(found):
-    data = found.sentences[0].copy(deep=True)
-    data["is_special"].values[0] = 1
-    data["received"].values[..., 0] = 2.0  # it would lead everywhere, and every variant would agree
-    row = data["variant"].values.tolist().index("twin")
-    data["received"].values[row, :, 1], data["received"].values[0, :, 2] = 1.5, 1.5
-    assert same_leader(data, "twin") == 0.0
-
-
-def test_numbers_have_words():
-    assert (
-        turn_word(0.0) == "the same direction"
-        and turn_word(1.0) == "unrelated"
-        and turn_word(1.9) == "opposite"
-    )
-    assert turn_word(float("nan")) == "not a number"
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +177,53 @@ def test_texts_are_those_the_tokenizer_knows_best(folder, monkeypatch):
     monkeypatch.setattr(module, "TEXTS", {"long": ("the cat " * 50,)})
     with pytest.raises(ValueError, match="can read none of the default sentences.*--text"):
         choose_texts(model)
+
+
+@pytest.fixture(scope="module")
+def of_heads() -> Dossier:
+    """A dossier of heads that belong to no family: no embedding, one layer, in memory only."""
+    draw = np.random.default_rng(0).standard_normal
+    Q, K, V, O = (draw(shape) / 3 for shape in [(2, 3, 6)] * 3 + [(2, 6, 3)])
+    x = [draw((5, 6)), draw((3, 6))]
+    return al.models.dossier(al.models.heads(Q, K, V, O), x, head=1, rng=4, work=200.0)
+
+
+def test_heads_alone_have_a_dossier(of_heads, tmp_path):
+    assert [data.sizes["token"] for data in of_heads.sentences] == [5, 3]
+    assert [(one.layer, one.head) for one in of_heads.flows][0] == (0, 1)
+    said = al.models.findings(of_heads)
+    assert len(said) == len(findings(of_heads)) and "nan" not in " ".join(said).lower()
+    assert "one layer" in said[-1]  # no layer after the first: nothing to compare
+    path = al.explore(of_heads, tmp_path / "heads.html")
+    text = path.read_text(encoding="utf-8")
+    assert list(check_viewers(text)) == ["flow_0", "sentence_0"] and Seen(text).open == []
+    assert "1 layer, 2 heads" in text
+
+
+def test_what_makes_it_again_fits_the_model(of_heads, folder):
+    shown = dossier_page(of_heads).rsplit("<pre>", 1)[1]
+    assert "attnlab " not in shown  # no command can read a model in memory
+    assert "al.models.dossier(m, texts, rng=4)" in shown
+    there = dossier(al.models.load(folder), ["the cat sat"], work=100.0)
+    shown = html.unescape(dossier_page(there).rsplit("<pre>", 1)[1])
+    assert f"attnlab dossier {folder} --text 'the cat sat'" in shown
+
+
+def test_texts_may_be_ids(folder):
+    model = al.models.load(folder)
+    readings, about = choose_texts(model, ["the cat sat", [3, 1, 4]])
+    assert about == "given" and [one.given for one in readings] == [
+        {"text": "the cat sat"},
+        {"ids": [3, 1, 4]},
+    ]
+    for wrong, says in (
+        (None, "texts must be a list"),
+        ("the cat", "texts must be a list"),
+        ([[3]], "at least two tokens"),
+        ([np.zeros((3, 5))], "whole numbers"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=says):
+            choose_texts(model, wrong)
 
 
 def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ import tiny_models
 from attnlab.cli.flow import flow as flow_command
 from attnlab.cli.say import as_options
 from attnlab.models.checkpoints.forward import attention_matrix
+from attnlab.models.checkpoints.token_norms import measure_radius
 from attnlab.models.studies import flows
 from attnlab.models.studies.flows import flow
 from attnlab.registry import UnknownName
@@ -164,7 +165,11 @@ def test_steps_longer_than_the_run_are_cut_so_that_two_runs_differ(bert):
 
 def test_random_starts(bert):
     sphere = flow(bert, n=5, rng=3, **QUICK)
-    np.testing.assert_allclose(np.linalg.norm(sphere.run.x[0], axis=-1), np.sqrt(12))
+    radius, source = measure_radius(bert, 0)
+    np.testing.assert_allclose(np.linalg.norm(sphere.run.x[0], axis=-1), radius)
+    assert abs(radius / np.sqrt(12) - 1) > 0.02 and source in sphere.data.attrs["start"]
+    other = flow(bert, 1, n=5, rng=3, **QUICK).run.x[0]  # each layer has its own
+    np.testing.assert_allclose(np.linalg.norm(other, axis=-1), measure_radius(bert, 1)[0])
     np.testing.assert_array_equal(
         sphere.run.x, flow(bert, start="sphere", n=5, rng=3, **QUICK).run.x
     )

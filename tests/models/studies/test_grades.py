@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas
 import pytest
@@ -18,8 +20,8 @@ def wins(count: int, ties: int = 0) -> np.ndarray:
 
 
 def as_given(**numbers):
-    """A measure that has a number for each variant, all sentences alike."""
-    return lambda variant: numbers[variant] * ONE
+    """A measure that has a number for each variant, or one per stack, all sentences alike."""
+    return lambda variant: np.tile(np.atleast_1d(np.asarray(numbers[variant], float)), (10, 1))
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,19 @@ def as_given(**numbers):
 )
 def test_a_tie_is_not_better_whatever_p_says(count, ties, is_better):
     assert grades.is_better(sign_test(wins(count, ties), ZERO)) is is_better
+
+
+def test_enough_is_the_least_number_that_coin_flips_do_not_reach():
+    """Against the binomial sum, written out: 9 of ten, all of six; with fewer no test can tell."""
+    for count in range(1, 25):
+        tails = {
+            wins: 2 * sum(math.comb(count, k) for k in range(wins, count + 1)) / 2**count
+            for wins in range(count // 2 + 1, count + 1)
+        }
+        allowed = [wins for wins, p in tails.items() if p <= grades.LEVEL]
+        assert grades.enough(count) == (min(allowed) if allowed else count)
+    assert [grades.enough(count) for count in (5, 6, 10, 20)] == [5, 6, 9, 15]
+    assert not grades.is_better(sign_test([], []))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +58,10 @@ def test_a_tie_is_not_better_whatever_p_says(count, ties, is_better):
     ],
 )
 def test_the_grade_of_a_comparison_with_both_nulls(random, untrained, trivial, word, same):
-    tests = {"random": sign_test(wins(random), ZERO), "untrained": sign_test(wins(untrained), ZERO)}
+    tests = {
+        "random": [sign_test(wins(random), ZERO)],
+        "untrained": [sign_test(wins(untrained), ZERO)],
+    }
     assert grades.grade(tests, sign_test(wins(trivial), ZERO)) == (word, same)
 
 
@@ -62,7 +80,7 @@ def test_the_grade_of_a_comparison_with_both_nulls(random, untrained, trivial, w
 def test_full_agreement_is_not_wrong_and_far_off_is_not_right(
     nulls, trivial, is_full, is_far, word
 ):
-    tests = {null: sign_test(wins(nulls, 10 - nulls), ZERO) for null in grades.NULLS}
+    tests = {null: [sign_test(wins(nulls, 10 - nulls), ZERO)] for null in grades.NULLS}
     assert (
         grades.grade(tests, sign_test(wins(trivial, 10 - trivial), ZERO), is_full, is_far)[0]
         == word
@@ -74,11 +92,30 @@ def test_full_agreement_and_far_off_are_seen_in_the_numbers():
     assert (full.word, full.same) == ("no evidence", grades.NULLS) and str(
         full
     ) == "no evidence: both nulls do as well"
+    measure = {turn: as_given(twin=turn, random=1, untrained=1) for turn in (0.2, 0.9)}
     found = [
-        grades.compare(planted(), as_given(twin=turn, random=1, untrained=1), False, ONE, far=0.3)
+        grades.compare(planted(), measure[turn], False, ONE, near=near).word
         for turn in (0.2, 0.9)
+        for near in (None, 0.3 * ONE, wins(8) - 0.5)
     ]
-    assert [answer.word for answer in found] == ["right", "in part"]
+    assert found == ["right", "right", "in part", "right", "in part", "in part"]
+
+
+@pytest.mark.parametrize(
+    ("better", "word", "same"),
+    [(6, "right", ()), (5, "no evidence", ("random",)), (0, "no evidence", ("random",))],
+)
+def test_a_null_has_to_be_beaten_in_its_stacks_as_well(better, word, same):
+    """One stack far off makes every mean over stacks worse. That is not every stack."""
+    stacks = [1.0] * better + [0.1] * (6 - better)
+    stacks[0] = 100.0
+    found = grades.compare(
+        planted(), as_given(twin=0.2, random=stacks, untrained=[1.0] * 6), False, ONE
+    )
+    assert found.beside["random"].test.wins == 10 and found.beside["random"].stacks.wins == max(
+        better, 1
+    )
+    assert (found.word, found.same) == (word, same)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +198,11 @@ def planted(**cosines) -> grades.Stacks:
         ({"random": 0.4, "untrained": 0.4}, "no evidence", ("random", "untrained")),
         ({"real": 0.1}, "not right", ()),  # all ties: not up
         ({"real": 0.05}, "not right", ()),
+        ({"twin": 0.05}, "not right", ()),  # the theory says down
+        ({"real": 0.05, "twin": 0.01, "untrained": 0.08, "random": 0.2}, "right", ()),  # both down
+        ({"real": 0.05, "twin": 0.01}, "right", ()),
+        ({"real": 0.05, "twin": 0.01, "untrained": 0.0}, "no evidence", ("untrained",)),
+        ({"random": np.tile([0.1, 0.1, 0.5], (10, 1))}, "no evidence", ("random",)),  # one stack
     ],
 )
 def test_gathering_is_no_evidence_only_if_a_null_does_it_as_much(cosines, word, same):
@@ -172,7 +214,7 @@ def test_the_error_of_a_null_is_the_mean_of_its_stacks_not_that_of_their_mean():
     both_sides = np.tile([0.1, 0.7], (10, 1))  # mean 0.4, as the real stack, errors 0.3
     one = planted(random=both_sides, twin=0.5)
     assert one.values("random", "cosine") == pytest.approx(0.4 * ONE)
-    assert one.off("random") == pytest.approx(0.3 * ONE)
+    assert one.off("random") == pytest.approx(np.full((10, 2), 0.3))
     found = grades.compare(one, one.off)
     assert (found.word, found.beside["random"][1].wins, found.beside["untrained"][1].wins) == (
         "right",
@@ -185,8 +227,10 @@ def test_the_error_on_the_way_is_a_mean_over_seeds_and_layers_without_the_embedd
     one = planted(
         random=np.tile([0.6, 0.3, 0.8], (10, 1))
     )  # the real one: 0.4 times 0.1, 0.4, 0.7, 1
-    assert one.off_on_the_way("random") == pytest.approx((0.2 + 0.1 + 0.4) / 3 * 0.7 * ONE)
-    assert one.off_on_the_way("embedding") == pytest.approx(0.4 * (0.3 + 0.6 + 0.9) / 3 * ONE)
+    assert one.off_on_the_way("random") == pytest.approx(np.tile([0.14, 0.07, 0.28], (10, 1)))
+    assert one.off_on_the_way("embedding") == pytest.approx(
+        0.4 * (0.3 + 0.6 + 0.9) / 3 * ONE[:, None]
+    )
 
 
 def test_averages_over_seeds_are_by_sentence_in_order():
@@ -196,19 +240,59 @@ def test_averages_over_seeds_are_by_sentence_in_order():
     assert one.middle("random", "cosine") == pytest.approx(24.5)
 
 
-def test_few_or_many_groups():
+@pytest.mark.parametrize(
+    ("counts", "word", "same"),
+    [
+        # groups of eight tokens: real, twin, random, untrained, embedding
+        ((2, 2, 5, 8, 8), "right", ()),  # as the theory says, and nothing else
+        ((2, 3, 5, 8, 8), "right", ()),  # nearer than everything else
+        ((2, 2, 2, 8, 8), "no evidence", ("random",)),
+        ((8, 1, 1, 8, 8), "not right", ("random", "untrained")),
+        ((8, 1, 2, 2, 8), "not right", ("random", "untrained")),
+        ((3, 2, 6, 6, 3), "in part", ()),  # the embedding knows it better
+    ],
+)
+def test_as_few_groups(counts, word, same):
     one = planted()
-    assert (grades.few(one).word, grades.few(one).same) == ("no evidence", ("random", "untrained"))
-    one.rows.loc[one.rows["variant"] == "twin", "clusters"] = 1
-    assert grades.few(one).word == "not right"
-    one.rows.loc[one.rows["variant"] == "real", "clusters"] = 2
-    assert grades.few(one).word == "right"
+    for variant, count in zip(("real", "twin", *grades.NULLS, "embedding"), counts, strict=True):
+        one.rows.loc[one.rows["variant"] == variant, ["clusters", "clusters_80"]] = count
+    found = grades.groups_at(one)
+    assert (found.word, found.same) == (word, same)
+    assert grades.groups_at(one, "clusters_80").word == word
+    one.rows["clusters_80"] = 8
+    assert grades.groups_at(one, "clusters_80").word == "no evidence"  # all agree
+    assert one.off_groups("twin")[:, 0] == pytest.approx(abs(counts[1] - counts[0]) / 8 * ONE)
+
+
+def with_turns(turns: dict[str, float], real_cosine: float = 0.4) -> grades.Stacks:
+    one = planted(real=real_cosine)
+    for variant, turn in turns.items():
+        one.rows.loc[one.rows["variant"] == variant, "turn"] = turn
+    return one
+
+
+@pytest.mark.parametrize(
+    ("twin", "null", "real_cosine", "word"),
+    [
+        (0.0, 0.9, 0.4, "right"),  # the stack is the theory
+        (0.5, 0.9, 0.4, "right"),  # two tokens of the real stack are 0.6 apart
+        (0.7, 0.9, 0.4, "in part"),  # another token of the sentence is nearer
+        (0.5, 0.9, 0.6, "in part"),
+        (0.5, 0.5, 0.4, "no evidence"),  # the null is as near
+        (0.9, 0.5, 0.4, "not right"),
+    ],
+)
+def test_near_is_nearer_than_another_token_of_the_sentence(twin, null, real_cosine, word):
+    turns = {"twin": twin, "random": null, "untrained": 0.95, "embedding": 0.85}
+    assert grades.place(with_turns(turns, real_cosine)).word == word
 
 
 def test_the_p_of_all_tests_of_a_model_are_corrected_together():
     answers = grades.answers_of(planted())
-    tests = [test for answer in answers for _, test in answer.beside.values() if test is not None]
-    assert len(tests) == 21
+    tests = [
+        one.test for answer in answers for one in answer.beside.values() if one.test is not None
+    ]
+    assert len(tests) == 24
     assert [p for answer in answers for p in answer.p.values()] == pytest.approx(
         list(holm([test.p for test in tests]))
     )

@@ -11,7 +11,7 @@ import xarray
 import attnlab as al
 import tiny_models
 from attnlab.models import findings
-from attnlab.models.studies.dossier import same_leader
+from attnlab.models.studies.dossier_findings import same_leader
 from attnlab.models.studies.sentences import special_words
 from attnlab.models.studies.shares import summary
 from attnlab.render.spectra_figure import draw_shares, draw_spectra

@@ -255,3 +255,28 @@ def test_bad_input_is_a_sentence():
         al.models.iterate(model, ids=IDS, layer=7)
     with pytest.raises(ValueError, match="at least two tokens"):
         al.models.iterate(model, ids=[1])
+
+
+# --------------------------------------------------------------------------------------------------
+# the idealised model of the layer
+
+
+@pytest.mark.parametrize("family", ["albert", "gpt_neox"])
+def test_the_idealised_layer_repeated_is_the_idealised_model_of_as_many_layers(family):
+    """Of a model that has the layer nine times, without a final norm between; norms after attention
+    and before.
+    """
+    model = made(family)
+    layers = (model.parts.layers[0],) * 9
+    config = replace(model.config, layers=9)
+    deep = replace(model, parts=replace(model.parts, config=config, layers=layers, final_norm=None))
+    repeated = al.models.iterate(model, ids=IDS, times=9, idealised=True)
+    expected = al.models.sentence(deep, ids=IDS, only=["twin"]).sel(variant="twin")
+    assert repeated.attrs["idealised"] == 1 and repeated.attrs["steps"] == 9
+    for name in ("cosine", "rank", "norm"):
+        np.testing.assert_allclose(repeated[name].values, expected[name].values, rtol=1e-9)
+    np.testing.assert_allclose(
+        repeated["received"].values[:9], expected["received"].values[:9], rtol=1e-9
+    )
+    own = al.models.iterate(model, ids=IDS, times=9)
+    assert np.abs(own["cosine"].values[1:] - repeated["cosine"].values[1:]).max() > 1e-3

@@ -126,13 +126,14 @@ class ClosedEnding:
         """The smallest partial sum of each gap of these rows, (rows, m); infinite where there is no
         gap.
         """
-        problem, M = self.problem, self.problem.M[h]
+        problem, M, M_error = self.problem, self.problem.M[h], self.problem.M_error[h]
         size, lowest = np.abs(M), dict[Key, np.ndarray]()
         for (mu, p), (u, du) in own.items():
             u, du = u[rows], du[rows]
             for (nu, q), (w, dw) in apart.items():
                 terms = np.abs(u) @ size @ np.abs(w).T
-                doubt = du @ size @ np.abs(w).T + (np.abs(u) + du) @ size @ dw.T
+                off = du @ (size + M_error) + np.abs(u) @ M_error
+                doubt = off @ np.abs(w).T + (np.abs(u) @ size + off) @ dw.T
                 value = u @ M @ w.T - doubt - ROUNDING * terms
                 key = (mu + nu, p + q)
                 lowest[key] = lowest[key] + value if key in lowest else value

@@ -51,6 +51,7 @@ class ClosedProblem:
     coordinates: Coordinates  # the user's, with a tolerance for each rate
     V: np.ndarray  # (H, d, d): of the heads with different scores
     M: np.ndarray  # (H, d, d), beta inside
+    M_error: np.ndarray  # (H, d, d): 0 where scores are taken as given
     same_head: np.ndarray  # (h,): which of them each given head is; -1 where V_h = 0
     same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
 
@@ -206,12 +207,16 @@ def make_block_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
     one = one_head(dynamics)
     V, M = one.weights.full_V, dynamics.beta * score_matrices(one.weights)
     acting = dynamics.weights.full_V.any(axis=(1, 2))
-    return make_closed_problem(dynamics, x0, V, M, np.where(acting, 0, -1))
+    return make_closed_problem(dynamics, x0, V, M, np.zeros(M.shape), np.where(acting, 0, -1))
 
 
-def make_own_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
-    """The ClosedProblem of several heads with diagonal V_h, or Refused."""
-    V, M, same_head = read_heads(dynamics)
+def make_own_problem(
+    dynamics: Dynamics, x0: np.ndarray, M_error: np.ndarray | None = None
+) -> ClosedProblem:
+    """The ClosedProblem of several heads with diagonal V_h, or Refused. M_error: of beta Q^T K, (h,
+    d, d).
+    """
+    V, M, M_error, same_head = read_heads(dynamics, M_error)
     if dynamics.dt is not None:
         raise Refused(
             refusal(
@@ -235,11 +240,16 @@ def make_own_problem(dynamics: Dynamics, x0: np.ndarray) -> ClosedProblem:
                 " of the sum, and set the first V_h to the diagonal sum minus the others",
             )
         )
-    return make_closed_problem(dynamics, x0, V, M, same_head)
+    return make_closed_problem(dynamics, x0, V, M, M_error, same_head)
 
 
 def make_closed_problem(
-    dynamics: Dynamics, x0: np.ndarray, V: np.ndarray, M: np.ndarray, same_head: np.ndarray
+    dynamics: Dynamics,
+    x0: np.ndarray,
+    V: np.ndarray,
+    M: np.ndarray,
+    M_error: np.ndarray,
+    same_head: np.ndarray,
 ) -> ClosedProblem:
     """The ClosedProblem for V, M (H, d, d) of the different heads, or Refused."""
     heads, d = len(V), V.shape[1]
@@ -250,7 +260,8 @@ def make_closed_problem(
     coordinates = choose_coordinates(diagonal, "x")._replace(dynamics=moved)
     if heads > 1 and is_mixing(V):  # rounding of the largest coordinate comes to all others
         coordinates = coordinates._replace(group=np.zeros(d, np.int64))
-    problem = ClosedProblem(dynamics, coordinates, V, M, same_head, staying_equal(dynamics, x0))
+    same_as = staying_equal(dynamics, x0)
+    problem = ClosedProblem(dynamics, coordinates, V, M, M_error, same_head, same_as)
     if not (problem.growth > 0.0).any():
         raise Refused(
             f"No eigenvalue of {'V' if heads == 1 else 'the sum of the V_h'} has a positive real part,"

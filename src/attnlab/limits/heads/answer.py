@@ -30,11 +30,12 @@ def heads_limit(
     times: np.ndarray,
     allowance: Allowance,
     common: dict[str, Any],
+    M_error: np.ndarray | None = None,
 ) -> Limit:
     """The Limit of one start x0 (n, d), which are the tokens at the time `begin`; Refused where it
-    is not covered.
+    is not covered. M_error: of beta Q^T K, (h, d, d).
     """
-    problem = make_heads_problem(dynamics, x0)
+    problem = make_heads_problem(dynamics, x0, M_error)
     return limit_in_closed_form(
         problem, end_in_classes, "heads", x0, begin, times, allowance, common
     )

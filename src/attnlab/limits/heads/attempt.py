@@ -6,6 +6,7 @@ that double precision can time, so that late ones, before the class condition ho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import numpy as np
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.attempt import LONGEST
 from attnlab.limits.heads.flow import HeadsFlow
+from attnlab.limits.heads.problem import vary
 from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, Settings
 from attnlab.types import Status
 
@@ -109,7 +111,8 @@ def heads_attempt(
     times: np.ndarray,
 ) -> HeadsAttempt:
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
-    out, flow = HeadsAttempt(), HeadsFlow(problem, x0, settings, allowance)
+    moved = vary(problem, math.copysign(1.0, settings.push)) if settings.push else problem
+    out, flow = HeadsAttempt(), HeadsFlow(moved, x0, settings, allowance)
     out.tolerance, out.start_size = flow.tolerance, flow.start_size
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
     if dt is not None:

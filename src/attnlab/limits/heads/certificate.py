@@ -137,7 +137,7 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     """The smallest partial sum of each gap of these rows, (rows, m); infinite at the leader
     itself.
     """
-    map, v, M = frozen.map, problem.rate, problem.M[h]
+    map, v, M = frozen.map, problem.rate, (problem.M[h], problem.M_error[h])
     lead, parts = map.leader[h, rows], frozen.parts
     x_error, D_error = frozen.Y_error + LEAK, frozen.D_error + LEAK
     K_error = np.where(map.is_steady[:, None], 0.0, frozen.K_error + problem.total * LEAK)
@@ -173,12 +173,15 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
 
 
 def _lowest(
-    left: tuple[np.ndarray, np.ndarray], M: np.ndarray, right: tuple[np.ndarray, np.ndarray]
+    left: tuple[np.ndarray, np.ndarray],
+    scores: tuple[np.ndarray, np.ndarray],
+    right: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """The least u^T M w for u (rows, d), w (rows, m, d) within their errors: (rows, m)."""
-    (u, u_error), (w, w_error) = left, right
+    """The least u^T M w for u (rows, d), M (d, d), w (rows, m, d) within their errors: (rows, m)."""
+    (u, u_error), (M, M_error), (w, w_error) = left, scores, right
     size = np.abs(M)
-    far, off = np.abs(u) @ size, np.broadcast_to(u_error, u.shape) @ size
+    far = np.abs(u) @ size
+    off = np.broadcast_to(u_error, u.shape) @ (size + M_error) + np.abs(u) @ M_error
     value = np.einsum("ib,ikb->ik", u @ M, w)
     terms = np.einsum("ib,ikb->ik", far, np.abs(w))
     doubt = np.einsum("ib,ikb->ik", off, np.abs(w)) + np.einsum(

@@ -12,6 +12,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class HeadsProblem:
     )
     v: np.ndarray  # (H,): of the heads with different scores
     M: np.ndarray  # (H, d, d)
+    M_error: np.ndarray  # (H, d, d): 0 where scores are taken as given
     same_head: np.ndarray  # (h,): which of them each given head is; -1 where V_h = 0
     same_as: np.ndarray  # (n,): the first of the tokens that stay equal to this one for ever
 
@@ -158,22 +160,48 @@ def merged(weights: Weights) -> list[tuple[list[int], np.ndarray]]:
     return [one for one in totals if one[1].any()]
 
 
-def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
-    """The HeadsProblem of one start x0 (n, d), or Refused."""
-    V, M, same_head = read_heads(dynamics)
+def make_heads_problem(
+    dynamics: Dynamics, x0: np.ndarray, M_error: np.ndarray | None = None
+) -> HeadsProblem:
+    """The HeadsProblem of one start x0 (n, d), or Refused. M_error: of beta Q^T K, (h, d, d)."""
+    V, M, M_error, same_head = read_heads(dynamics, M_error)
     v, d = V[:, 0, 0], len(M[0])
     identity = np.tile(np.eye(d), (len(v), 1, 1))
     moved = dataclasses.replace(
         dynamics, weights=Weights(Q=identity, K=M, V=v[:, None, None] * identity), beta=1.0
     )
     return HeadsProblem(
-        dynamics, choose_coordinates(moved, "x"), v, M, same_head, staying_equal(dynamics, x0)
+        dynamics,
+        choose_coordinates(moved, "x"),
+        v,
+        M,
+        M_error,
+        same_head,
+        staying_equal(dynamics, x0),
     )
 
 
-def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(V (H, d, d), M (H, d, d) with beta inside, for each given head the number of its scores), or
-    Refused.
+def vary(problem: Any, sign: float) -> Any:
+    """The problem with scores moved by what computing them may have been off by, to one side or the
+    other; itself where they are taken as given.
+    """
+    if not problem.M_error.any():
+        return problem
+    sides = np.random.default_rng(24).choice([-1.0, 1.0], problem.M.shape)
+    M = problem.M + sign * sides * problem.M_error
+    coordinates = problem.coordinates
+    weights = coordinates.dynamics.weights
+    moved = dataclasses.replace(
+        coordinates.dynamics, weights=Weights(Q=weights.Q, K=M, V=weights.V)
+    )
+    return dataclasses.replace(problem, M=M, coordinates=coordinates._replace(dynamics=moved))
+
+
+def read_heads(
+    dynamics: Dynamics, M_error: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(V (H, d, d), M (H, d, d) with beta inside, its error, for each given head the number of its
+    scores), or Refused. M_error (h, d, d): that of the given heads; by default 0.
     """
     check_form(dynamics)
     kept = merged(dynamics.weights)
@@ -181,11 +209,9 @@ def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     same_head = np.full(weights.heads, -1)
     for number, (heads, _) in enumerate(kept):
         same_head[heads] = number
-    return (
-        np.stack([V for _, V in kept]),
-        dynamics.beta * score_matrices(weights)[[heads[0] for heads, _ in kept]],
-        same_head,
-    )
+    V, first = np.stack([V for _, V in kept]), [heads[0] for heads, _ in kept]
+    M = dynamics.beta * score_matrices(weights)[first]
+    return V, M, np.zeros(M.shape) if M_error is None else M_error[first], same_head
 
 
 def refusal(count: int, where: str, what: str) -> str:

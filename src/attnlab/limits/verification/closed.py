@@ -17,18 +17,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import factorial, perm
-from typing import cast
 
 import numpy as np
 
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
-from attnlab.limits.problem import is_covered
-from attnlab.limits.products import score_matrices, sum_of
 from attnlab.limits.verification import ways
-from attnlab.limits.verification.follows import check_no_events
-from attnlab.limits.verification.heads import NAMES, NOT_CHECKED, ROUNDED, Heads
 from attnlab.limits.verification.record import Failed, require
-from attnlab.limits.verification.start import check_digest, check_equal
+from attnlab.limits.verification.several import NAMES, ROUNDED, Head, SeveralHeads
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -72,58 +67,39 @@ class State:
         return np.asarray(self.x[0] + self.x[1])
 
 
-class Closed(Heads):
+class Closed(SeveralHeads[State]):
     """The state of a Limit, read and checked piece by piece."""
 
-    @cached_property
-    def heads(self) -> list[tuple[list[int], np.ndarray, np.ndarray]]:  # type: ignore[override]
-        """(the heads with equal scores, the sum of their V, beta Q^T K) for each of the different
-        scores.
-        """
-        dynamics = self.limit.dynamics
+    def require_covered(self, heads: list[Head]) -> None:
+        """Raise Failed unless all V_h are diagonal, or their sum is, or there are Jordan blocks."""
         require(
-            dynamics.geometry.is_linear
-            and dynamics.kernel.is_softmax
-            and dynamics.feedforward.is_none
-            and is_covered(dynamics)
-            and dynamics.dt is None,
+            self.limit.dynamics.dt is None,
             "The proof is about softmax attention in R^d in continuous time, and this is another"
             " equation.",
         )
-        weights, groups = dynamics.weights, dict[bytes, list[int]]()
-        V, M = weights.full_V, score_matrices(weights) + 0.0  # -0.0 is 0.0
-        for h in range(weights.heads):
-            if V[h].any():
-                groups.setdefault(M[h].tobytes(), []).append(h)
-        kept = [(of, sum_of(V[of]), dynamics.beta * M[of[0]]) for of in groups.values()]
-        kept = [one for one in kept if one[1].any()]
-        require(len(kept) > 0, "No head does anything.")
-        diagonal = all(np.array_equal(V, np.diag(np.diagonal(V))) for _, V, _ in kept)
-        if not diagonal and len(kept) > 1:
-            sums = [[sum(map(Fraction, row)) for row in rows] for rows in _entries(kept)]
+        require(len(heads) > 0, "No head does anything.")
+        diagonal = all(np.array_equal(V, np.diag(np.diagonal(V))) for _, V, *_ in heads)
+        if not diagonal and len(heads) > 1:
+            sums = [[sum(map(Fraction, row)) for row in rows] for rows in _entries(heads)]
             is_one = not any(
                 sums[a][b] for a in range(len(sums)) for b in range(len(sums)) if a != b
             )
             require(is_one, "The V of a head is not diagonal, nor is the sum of all of them.")
-            return kept
-        D = np.diagonal(self._sum(kept))
-        N = self._sum(kept) - np.diag(D)
+            return
+        total = np.asarray(np.array([V for _, V, *_ in heads]).sum(axis=0))
+        D = np.diagonal(total)
+        N = total - np.diag(D)
         require(
             not np.linalg.matrix_power((N != 0).astype(float), len(N)).any()
             and not N[D[:, None] != D[None, :]].any(),
             "V is not made of Jordan blocks D + N.",
         )
-        return kept
-
-    @staticmethod
-    def _sum(kept: list[tuple[list[int], np.ndarray, np.ndarray]]) -> np.ndarray:
-        return np.asarray(np.array([V for _, V, _ in kept]).sum(axis=0))
 
     @property
     def is_mixing(self) -> bool:
         """Whether several heads mix coordinates."""
         return len(self.heads) > 1 and any(
-            np.count_nonzero(V) > np.count_nonzero(np.diagonal(V)) for _, V, _ in self.heads
+            np.count_nonzero(V) > np.count_nonzero(np.diagonal(V)) for _, V, *_ in self.heads
         )
 
     @cached_property
@@ -136,7 +112,7 @@ class Closed(Heads):
     @cached_property
     def growth(self) -> np.ndarray:
         """The rates of the coordinates: sums that are rounded once."""
-        diagonals = np.array([np.diagonal(V) for _, V, _ in self.heads]).T.tolist()
+        diagonals = np.array([np.diagonal(V) for _, V, *_ in self.heads]).T.tolist()
         return np.array([float(sum(map(Fraction, one))) for one in diagonals])
 
     @property
@@ -199,17 +175,13 @@ class Closed(Heads):
             )
         return same
 
-    @property
-    def states(self) -> list[State]:
-        """The three attempts."""
-        return cast("list[State]", self.attempts)
-
     @cached_property
     def motions(self) -> dict[bytes, Motion]:
         """What was found for each map of leaders."""
         return {}
 
-    def _parts(self, number: int) -> State:  # type: ignore[override]
+    def read_attempt(self, number: int) -> State:
+        """One of the three attempts, with its closed form."""
         leader = self.values["leader"][number]
         if self.limit.dynamics.mask.is_causal:
             require(
@@ -239,7 +211,7 @@ class Closed(Heads):
         """e^{sN} in rational numbers."""
         H, m = leader.shape
         d = len(self.W)
-        V = [[[Fraction(c) for c in row] for row in one.tolist()] for _, one, _ in self.heads]
+        V = [[[Fraction(c) for c in row] for row in one.tolist()] for _, one, *_ in self.heads]
         W = [[sum((V[h][a][b] for h in range(H)), Fraction(0)) for b in range(d)] for a in range(d)]
         N: Sparse = [{} for _ in range(m * d)]
         rates = {Fraction(0)} | {W[a][a] for a in range(d)}
@@ -328,31 +300,18 @@ class Closed(Heads):
         rates = ", ".join(f"{rate:.6g}" for rate in -np.sort(-self.growth)[:6])
         return f"{one} with different scores; rates {rates}."
 
-    def check_start(self) -> str:
-        """x0, weights and options are the ones that the state was computed from; equal tokens are
-        equal.
-        """
-        x0 = self.limit.x0
-        if self.begin == 0.0:
-            check_equal(x0, self.limit.dynamics.mask.is_causal, self.same_as)
-        require(
-            np.abs(x0 - x0[self.same_as]) <= 1e-9 * float(np.abs(x0).max()),
-            "The state takes tokens as equal that differ.",
-        )
-        return check_digest(self.limit)
-
-    def check_motion(self) -> str:
+    def check_form(self) -> str:
         """The closed form, in all three attempts."""
-        motion = self.states[0].motion
+        motion = self.attempts[0].motion
         return (
             f"{len(motion.kinds)} different tokens, {len(motion.keys)} terms s^p e^(mu s), found"
             " exactly; z converges."
         )
 
-    def points(self, one: State) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+    def points(self, one: State) -> tuple[np.ndarray, np.ndarray]:
         """The limits of an attempt and their errors, (m, k), as if it started at the time 0."""
         value, ends, errors = one.value, np.zeros(one.value.shape), np.zeros(one.value.shape)
-        diagonals = np.array([np.diagonal(V) for _, V, _ in self.heads]).T.tolist()
+        diagonals = np.array([np.diagonal(V) for _, V, *_ in self.heads]).T.tolist()
         rates = [
             sum(map(Fraction, one)) for one in diagonals
         ]  # exact: different ones may round to one
@@ -364,7 +323,7 @@ class Closed(Heads):
         back = self.flown(-one.t)
         return ends @ back.T @ self.basis, errors @ np.abs(back).T @ self.basis
 
-    def later(self, one: State, s: float) -> np.ndarray:  # type: ignore[override]
+    def later(self, one: State, s: float) -> np.ndarray:
         """z (m, d) a time s after the attempt's."""
         out = np.zeros(one.value.shape, dtype=np.longdouble)
         t = self.limit.t + s
@@ -375,7 +334,7 @@ class Closed(Heads):
             out += np.exp(float(mu) * s - growth * t) * (whole @ np.asarray(back).T)
         return np.asarray(out, dtype=float)
 
-    def later_error(self, one: State, s: float) -> np.ndarray:  # type: ignore[override]
+    def later_error(self, one: State, s: float) -> np.ndarray:
         """What the errors of the tokens do to z along coordinates that do not grow, (m, d)."""
         out, back = np.zeros(one.value.shape), np.abs(self.flown(-self.limit.t - s)).T
         for (mu, p), T in zip(one.motion.keys, one.motion.T, strict=True):
@@ -387,8 +346,8 @@ class Closed(Heads):
         """z stays inside of what the first tokens span along each growing coordinate that no head
         turns around and no other one moves; so must its limit.
         """
-        diagonals = np.array([np.diagonal(V) for _, V, _ in self.heads])
-        off = np.array([V - np.diag(np.diagonal(V)) for _, V, _ in self.heads])
+        diagonals = np.array([np.diagonal(V) for _, V, *_ in self.heads])
+        off = np.array([V - np.diag(np.diagonal(V)) for _, V, *_ in self.heads])
         alone = ~off.any(axis=(0, 2))
         tested = alone & (diagonals >= 0).all(axis=0) & (self.growth > 0)
         x0, points = self.limit.x0[:, tested], self.limit.points[:, tested[self.growth > 0]]
@@ -405,12 +364,12 @@ class Closed(Heads):
     def check_gaps(self) -> str:
         """Abel's test of all pairs of all heads."""
         strength = max(
-            float(np.abs(np.array([V[a] for _, V, _ in self.heads])).sum())
+            float(np.abs(np.array([V[a] for _, V, *_ in self.heads])).sum())
             for a in range(len(self.W))
         )
         mu = 0.5 * float(self.growth[self.growth > 0].min())
         smallest = np.inf
-        for name, one in zip(NAMES, self.states, strict=True):
+        for name, one in zip(NAMES, self.attempts, strict=True):
             size = float(np.log(np.abs(one.value).max()))
             large = LEAST_MARGIN + float(np.log(max(len(self.same_as), 2))) + max(size, 0.0)
             margin = max(large, 1.0 + 3.0 * strength / mu)
@@ -429,7 +388,7 @@ class Closed(Heads):
                         f" the scores {h} is not shown to stay open.",
                     )
                     smallest = min(smallest, worst / margin)
-            if one is self.states[0]:
+            if one is self.attempts[0]:
                 self.numbers |= {"margin": margin, "mu": mu}
         m = len(self.copies)
         pairs = len(self.heads) * m * (m - 1)
@@ -489,7 +448,7 @@ class Closed(Heads):
         mu: float,
     ) -> np.ndarray:
         """The smallest partial sum of each gap, (followers, m); infinite where there is no gap."""
-        M, m = self.heads[h][2], len(self.copies)
+        (_, _, M, M_error), m = self.heads[h], len(self.copies)
         low, shape = dict[tuple[Fraction, int], np.ndarray](), (len(followers), m)
         for (rate, p), (u, du) in zip(keys, row, strict=True):
             for (other, q), (w, dw) in zip(keys, apart, strict=True):
@@ -502,7 +461,7 @@ class Closed(Heads):
                         modulus += np.abs(one)
                         most += (
                             (np.abs(u[followers, a, None]) + du[followers, a, None])
-                            * abs(M[a, b])
+                            * (abs(M[a, b]) + M_error[a, b])
                             * (np.abs(w[None, :, b]) + dw[None, :, b])
                         )
                 key = (rate + other, p + q)
@@ -535,9 +494,9 @@ def _least_partial_sum(
     return np.array(np.cumsum(np.array(parts), axis=0).min(axis=0))
 
 
-def _entries(heads: list[tuple[list[int], np.ndarray, np.ndarray]]) -> list[list[list[float]]]:
+def _entries(heads: list[Head]) -> list[list[list[float]]]:
     """For each place of a matrix the entries of all V_h there."""
-    found: list[list[list[float]]] = np.array([V for _, V, _ in heads]).transpose(1, 2, 0).tolist()
+    found: list[list[list[float]]] = np.array([V for _, V, *_ in heads]).transpose(1, 2, 0).tolist()
     return found
 
 
@@ -584,15 +543,4 @@ def _solved(table: list[list[Fraction]], powers: list[Sparse]) -> list[Sparse]:
 @ways.register("closed")
 def verify(limit: Limit) -> Iterator[Step]:
     """The steps of the check of a flow with powers of the time."""
-    one = Closed(limit)
-    yield Step("equation", one.check_equation, one.numbers, NOT_CHECKED)
-    yield Step("start", one.check_start)
-    yield Step("closed form", one.check_motion)
-    yield Step("errors", one.check_errors)
-    yield Step("gaps", one.check_gaps)
-    yield Step("replicas", one.check_replicas)
-    yield Step("distinct limits", one.check_distinct)
-    yield Step("range", one.check_range)
-    yield Step("what the limit says", one.check_limit)
-    yield Step("later times", one.check_later)
-    yield Step("changes of leader", lambda: check_no_events(limit))
+    return Closed(limit).steps("closed form")

@@ -35,7 +35,8 @@ class Verification:
         A sentence that says why.
     way : str
         How the certificate was made: proof, frozen, symmetric, sphere, half space, places, trivial,
-        groups, heads, closed, or reduced (one of these in fewer dimensions). Empty where there is none.
+        groups, heads, closed, or one of these in fewer dimensions: reduced, span. Empty where
+        there is none.
     checks : tuple of Check
         What was checked, in order. If a check failed, it is the last one.
     not_checked : tuple of str

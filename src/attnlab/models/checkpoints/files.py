@@ -83,9 +83,28 @@ class Shards(Mapping[str, np.ndarray]):
 
     def __init__(self, where: Mapping[str, TensorFile]):
         self._where = where
+        files = {id(file): file for file in where.values()}
+        self.passed_over = frozenset().union(*(file.passed_over for file in files.values()))
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._where[name][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+
+class Renamed(Mapping[str, np.ndarray]):
+    """Tensors under other names; `where` names the old one of each."""
+
+    def __init__(self, tensors: Tensors, where: Mapping[str, str]):
+        self._tensors, self._where = tensors, where
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array: np.ndarray = self._tensors[self._where[name]]
+        return array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._where)
@@ -304,7 +323,8 @@ def _check_entries(
         if width is None:
             raise BadModel(
                 f"{name[:80]!r} in {file} has the number type {kind[:20]!r}; F64, F32, F16 and BF16"
-                " can be read. Convert it."
+                " can be read. Convert it, or take the checkpoint that it was made from, with"
+                " weights of 16 or 32 bits."
             )
         if end - start != math.prod(shape) * width:
             raise BadModel(

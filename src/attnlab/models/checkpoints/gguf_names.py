@@ -34,9 +34,12 @@ def _without_one(gain: np.ndarray) -> np.ndarray:
 class Architecture:
     """How one architecture of llama.cpp is written in Hugging Face's words.
 
-    keys    : {key of the file, without the architecture: key of config.json}
-    tensors : {name: name}, both without .weight and .bias; {} is the number of the layer
-    changes : {name in the file: what is done to the weight}
+    keys      : {key of the file, without the architecture: key of config.json}
+    tensors   : {name: name}, both without .weight and .bias; {} is the number of the layer
+    changes   : {name in the file: what is done to the weight}
+    config    : what the file need not say
+    ignored   : keys and tensors of task heads
+    is_causal : what attention.causal must be
     """
 
     model_type: str
@@ -44,6 +47,13 @@ class Architecture:
     tensors: Mapping[str, str]
     changes: Mapping[str, Change] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    is_causal: bool = True
+
+    @property
+    def is_rotary(self) -> bool:
+        """Whether queries and keys turn with their place."""
+        return "rope.freq_base" in self.keys
 
 
 _SIZES = {
@@ -92,6 +102,54 @@ ARCHITECTURES = {
         _WIDE,
         _LLAMA,
         dict.fromkeys(("output_norm", "blk.{}.attn_norm", "blk.{}.ffn_norm"), _without_one),
+    ),
+    "gemma2": Architecture(
+        "gemma2",
+        {
+            **_WIDE,
+            "attn_logit_softcapping": "attn_logit_softcapping",
+            "attention.sliding_window": "sliding_window",
+        },
+        {
+            **_LLAMA,
+            "blk.{}.post_attention_norm": "model.layers.{}.post_attention_layernorm",
+            "blk.{}.ffn_norm": "model.layers.{}.pre_feedforward_layernorm",
+            "blk.{}.post_ffw_norm": "model.layers.{}.post_feedforward_layernorm",
+        },
+        dict.fromkeys(
+            (
+                "output_norm",
+                *(
+                    f"blk.{{}}.{name}_norm"
+                    for name in ("attn", "post_attention", "ffn", "post_ffw")
+                ),
+            ),
+            _without_one,
+        ),
+        ignored=("final_logit_softcapping",),
+    ),
+    "bert": Architecture(
+        "bert",
+        {
+            **{key: _SIZES[key] for key in _SIZES if key != "attention.head_count_kv"},
+            "attention.layer_norm_epsilon": "layer_norm_eps",
+        },
+        {
+            "token_embd": "embeddings.word_embeddings",
+            "position_embd": "embeddings.position_embeddings",
+            "token_types": "embeddings.token_type_embeddings",
+            "token_embd_norm": "embeddings.LayerNorm",
+            "blk.{}.attn_q": "encoder.layer.{}.attention.self.query",
+            "blk.{}.attn_k": "encoder.layer.{}.attention.self.key",
+            "blk.{}.attn_v": "encoder.layer.{}.attention.self.value",
+            "blk.{}.attn_output": "encoder.layer.{}.attention.output.dense",
+            "blk.{}.attn_output_norm": "encoder.layer.{}.attention.output.LayerNorm",
+            "blk.{}.ffn_up": "encoder.layer.{}.intermediate.dense",
+            "blk.{}.ffn_down": "encoder.layer.{}.output.dense",
+            "blk.{}.layer_output_norm": "encoder.layer.{}.output.LayerNorm",
+        },
+        ignored=("pooling_type", "classifier.output_labels", "cls", "cls.output"),
+        is_causal=False,
     ),
     "phi2": Architecture(
         "phi",
@@ -148,6 +206,12 @@ ARCHITECTURES = {
 CHECKED = ("rope.dimension_count", "attention.value_length", "vocab_size", "attention.causal")
 """Keys that `_config_of` compares with the rest."""
 
+ANGLES = "rope_freqs.weight"
+"""The numbers by which the angles of the rotary positions are divided (Llama 3)."""
+
+SCALES_BY_WIDTH = 46
+"""The layers of Gemma 2 27B, whose scores are divided by sqrt(d / heads). No key says it."""
+
 
 class GgufTensors(Mapping[str, np.ndarray]):
     """The tensors of a GGUF file under the names of Hugging Face."""
@@ -160,8 +224,10 @@ class GgufTensors(Mapping[str, np.ndarray]):
             pattern = stem if layer is None else "blk.{}." + stem[layer.end() :]
             new = architecture.tensors.get(pattern)
             if new is None or end not in ("weight", "bias"):
-                if name in ("output.weight", "output.bias"):
-                    continue  # the head for the next word
+                if stem in ("output", *architecture.ignored):
+                    continue  # the head for the next word, or for a task
+                if name == ANGLES and architecture.is_rotary:
+                    continue  # the config has them
                 raise BadModel(
                     f"The tensor {name[:80]!r} in {file.path.name} is not computed here for the"
                     f" architecture {architecture.model_type}, so hidden states would be wrong."
@@ -209,15 +275,34 @@ def _config_of(file: GgufFile, said: str, architecture: Architecture) -> dict[st
     for key, value in own.items():
         if key in architecture.keys:
             raw[architecture.keys[key]] = value
-        elif key not in CHECKED and not _is_neutral(own, key):
+        elif key not in (*CHECKED, *architecture.ignored) and not (
+            _is_neutral(own, key) or architecture.is_rotary and _is_linear(own, key)
+        ):
             raise BadModel(
                 f"{said}.{key} in {file.path.name} is {str(value)[:60]!r}. It is not computed here,"
                 " so hidden states would be wrong. Load the model from safetensors instead."
             )
-    if "token_embd.weight" in file:
-        raw["vocab_size"] = file["token_embd.weight"].shape[0]
-    _check(file, said, own, raw)
+    for name, key in (("token_embd", "vocab_size"), ("token_types", "type_vocab_size")):
+        if f"{name}.weight" in file:
+            raw[key] = file[f"{name}.weight"].shape[0]
+    _complete(file, said, own, raw, architecture.is_causal)
+    if architecture.is_rotary and (ANGLES in file or _is_linear(own)):
+        raw["rope_scaling"] = _angles_of(file, own)
     return raw
+
+
+def _angles_of(file: GgufFile, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the angles of the rotary positions are stretched for longer texts."""
+    factor = own.get("rope.scaling.factor", 1.0) if _is_linear(own) else 1.0
+    if ANGLES not in file:
+        return {"rope_type": "linear", "factor": factor}
+    if factor != 1:
+        raise BadModel(
+            f"{file.path.name} stretches the angles of its rotary positions twice, by"
+            " rope.scaling.factor and by the tensor rope_freqs.weight. That is not computed here."
+            " Load the model from safetensors instead."
+        )
+    return {"rope_type": "divided", "divisors": file[ANGLES].astype(float).ravel().tolist()}
 
 
 def _is_neutral(own: Mapping[str, Any], key: str) -> bool:
@@ -229,20 +314,41 @@ def _is_neutral(own: Mapping[str, Any], key: str) -> bool:
     return key in zero and own[key] == 0
 
 
-def _check(file: GgufFile, said: str, own: Mapping[str, Any], raw: dict[str, Any]) -> None:
-    """Check the keys that must agree with others; write the rotated part of a head."""
+def _is_linear(own: Mapping[str, Any], key: str = "rope.scaling.type") -> bool:
+    """Whether all angles of the rotary positions are divided by one factor, and the key is part of
+    that.
+    """
+    parts = ("rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length")
+    return own.get("rope.scaling.type") == "linear" and key in parts
+
+
+def _complete(
+    file: GgufFile, said: str, own: Mapping[str, Any], raw: dict[str, Any], is_causal: bool
+) -> None:
+    """Check the keys that must agree with others; write what the file does not say itself: the
+    rotated part of a head, and what scores are divided by.
+    """
     heads, d = raw.get("num_attention_heads"), raw.get("hidden_size")
-    size = raw.get("head_dim") or (
-        d // heads if isinstance(heads, int) and isinstance(d, int) and heads > 0 else None
-    )
+    shared = d // heads if isinstance(heads, int) and isinstance(d, int) and heads > 0 else None
+    size = raw.get("head_dim") or shared
     rotated, width = own.get("rope.dimension_count", size), own.get("attention.value_length", size)
     if said == "phi2" and isinstance(size, int) and isinstance(rotated, int) and size > 0:
         raw["partial_rotary_factor"] = rotated / size
         rotated = size
+    if said.startswith("gemma"):
+        raw["head_dim"] = size
+    if said == "gemma2":
+        by_width = raw.get("num_hidden_layers") == SCALES_BY_WIDTH
+        raw["query_pre_attn_scalar"] = shared if by_width else size
+    if own.get("attention.causal", True) is not is_causal:
+        raise BadModel(
+            f"{said}.attention.causal in {file.path.name} must be {str(is_causal).lower()}, found"
+            f" {str(own.get('attention.causal', 'no such key'))[:40]}. Another mask is not computed"
+            f" here for the architecture {said}."
+        )
     wrong = {
         "rope.dimension_count": rotated != size,
         "attention.value_length": width != size,
-        "attention.causal": own.get("attention.causal", True) is not True,
         "vocab_size": own.get("vocab_size", raw.get("vocab_size")) != raw.get("vocab_size"),
     }
     for key, is_wrong in wrong.items():

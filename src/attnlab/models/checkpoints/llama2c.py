@@ -4,7 +4,6 @@ tokenizer.bin.
 
 from __future__ import annotations
 
-import heapq
 import struct
 from collections.abc import Iterator
 from math import prod
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.checkpoints.files import LONGEST_JSON, must_be_plain_file
+from attnlab.models.checkpoints.joining import join_neighbours
 from attnlab.models.checkpoints.record import BadModel
 
 HEADER = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
@@ -145,6 +145,7 @@ class Pieces:
         self._ids = {
             piece: number for number, piece in enumerate(self.pieces) if number >= FIRST_PIECE
         }
+        self._scores_of = {piece: self.scores[number] for piece, number in self._ids.items()}
         if b" " not in self._ids:
             raise BadModel(
                 f"{path.name} must have a piece that is a space, but has none. It is no tokenizer"
@@ -153,9 +154,8 @@ class Pieces:
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
         """Return ids and pieces; with special, after the token that begins every text."""
-        parts = self._join(
-            [letter.encode() for letter in (" " + text if text else "")]
-        )  # as sentencepiece: a space first
+        letters = " " + text if text else ""  # as sentencepiece: a space first
+        parts = join_neighbours([letter.encode() for letter in letters], self._scores_of)
         ids, words = ([BEGIN], ["<s>"]) if special else ([], [])
         for part in parts:
             if part in self._ids:
@@ -165,33 +165,3 @@ class Pieces:
                 ids += [byte + BYTES_FROM for byte in part]
                 words += [f"<0x{byte:02X}>" for byte in part]
         return ids, words
-
-    def _join(self, parts: list[bytes]) -> list[bytes]:
-        """Join pairs until none is known; of equal scores the first pair is first. A heap avoids
-        n^2 for long texts.
-        """
-        after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
-        waiting: list[tuple[float, int, bytes, bytes]] = []
-
-        def offer(place: int) -> None:
-            second = after[place] if place >= 0 else len(parts)
-            if (
-                second < len(parts)
-                and (number := self._ids.get(parts[place] + parts[second])) is not None
-            ):
-                heapq.heappush(waiting, (-self.scores[number], place, parts[place], parts[second]))
-
-        for place in range(len(parts)):
-            offer(place)
-        while waiting:
-            _, place, left, right = heapq.heappop(waiting)
-            second = after[place]
-            if parts[place] != left or second >= len(parts) or parts[second] != right:
-                continue  # one of the two has been joined meanwhile
-            parts[place], parts[second] = left + right, b""
-            after[place] = after[second]
-            if after[place] < len(parts):
-                before[after[place]] = place
-            offer(place)
-            offer(before[place])
-        return [part for part in parts if part]

@@ -58,6 +58,8 @@ class Model(Displayed):
         The tokenizer given to `load`, from (text, special) to (ids, words).
     head_names : tuple of str
         A name for each head of a layer, if `heads` was given names.
+    without_tokenizer : str
+        Why the tokenizer that came with the weights cannot be used, if so.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Model(Displayed):
         default=None, repr=False
     )  # of another library, instead of the file
     head_names: tuple[str, ...] = ()
+    without_tokenizer: str = field(default="", repr=False)
 
     @property
     def config(self) -> Config:
@@ -99,8 +102,8 @@ class Model(Displayed):
     def __repr__(self) -> str:
         c = self.config
         shape = (
-            f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers}"
-            f" layers{', tied' if c.is_tied else ''}"
+            f"{c.family}, d = {c.d}, {c.heads} head{'s' if c.heads != 1 else ''}, {c.layers}"
+            f" layer{'s' if c.layers != 1 else ''}{', tied' if c.is_tied else ''}"
         )
         return f"Model({shorten(self.name)}: {shape})"
 
@@ -122,8 +125,10 @@ class Model(Displayed):
                 " layer 0."
             )
         if self.tokenizer_file is None:
+            reason = f" {self.without_tokenizer}" if self.without_tokenizer else ""
             raise ValueError(
-                f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give"
+                f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens."
+                f"{reason} Give"
                 f" token ids (0 to {self.config.vocabulary - 1}) to hidden_states and attention,"
                 " put the tokenizer.json into its folder, or load the model with tokenizer=."
             )

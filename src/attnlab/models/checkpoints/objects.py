@@ -31,14 +31,30 @@ def describe_object(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
     if layers is not None and len(layers) and all(hasattr(one, "norm_first") for one in layers):
         return model.state_dict(), _encoder_config(list(layers), getattr(model, "norm", None))
     config: Any = getattr(model, "config", None)
-    if hasattr(config, "to_dict"):
+    is_whole = hasattr(model, "base_model_prefix") or not _is_of_transformers(model)
+    if hasattr(config, "to_dict") and is_whole:
         return model.state_dict(), config.to_dict()
+    if not is_whole:
+        raise TypeError(
+            f"{kind} is a part of a model of transformers, without an embedding. Give the model that"
+            " holds it, as AutoModel loads it."
+        )
+    if hasattr(model, "_first_module"):
+        raise TypeError(
+            f"A {kind} of sentence_transformers is several modules, and the first one holds the"
+            " transformer. Give that: al.models.load(model[0].auto_model,"
+            " tokenizer=model.tokenizer)."
+        )
     raise TypeError(
         "A model in memory must be one of transformers (with a config that has to_dict()), a"
         " HookedTransformer, or a torch.nn.TransformerEncoder;"
         f" {kind} is none of them. Give its state dict and say what it is:"
         " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size': ...})."
     )
+
+
+def _is_of_transformers(model: Any) -> bool:
+    return type(model).__module__.split(".")[0] == "transformers"
 
 
 WRAPPED = "_original_component"

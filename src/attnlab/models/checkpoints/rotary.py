@@ -86,6 +86,8 @@ def read_rotary(
     kind = said.get("rope_type") or said.get("type") or "default"
     if kind == "default":
         return theta, ()
+    if kind == "divided":
+        return theta, _divided(theta, size, said.get("divisors"))
     if kind not in ("linear", "llama3"):
         raise BadModel(
             f"rope_type in the config is {str(kind)[:40]!r}, in rope_parameters or rope_scaling;"
@@ -104,3 +106,17 @@ def read_rotary(
         )
     blend = np.clip((original * angles / (2 * np.pi) - low) / (high - low), 0, 1)
     return theta, tuple(map(float, (1 - blend) * angles / factor + blend * angles))
+
+
+def _divided(theta: float, size: int, divisors: Any) -> tuple[float, ...]:
+    """Return the angles per place, each divided by its own number, as a GGUF file gives them.
+
+    `divided` is our word. transformers has other names for the ways to find these numbers.
+    """
+    found = np.array(divisors if isinstance(divisors, list) else [], dtype=float)
+    if found.shape != (size // 2,) or not (np.isfinite(found) & (found > 0)).all():
+        raise BadModel(
+            f"The angles of the rotary positions must be divided by {size // 2} positive numbers,"
+            f" one for each pair of the {size} coordinates of a head, found {str(divisors)[:60]}."
+        )
+    return tuple((theta ** (-np.arange(0, size, 2) / size) / found).tolist())

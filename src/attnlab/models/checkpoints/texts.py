@@ -1,5 +1,5 @@
-"""Tokenizers by their file: tokenizer.json with the library `tokenizers`, llama2.c's tokenizer.bin
-with our own reader.
+"""Tokenizers by their file: tokenizer.json with the library `tokenizers`, that of a GGUF file, and
+llama2.c's tokenizer.bin with our own reader.
 
 A tokenizer.json holds untrusted regular expressions and tables. The library may loop forever in
 them, or panic. So it runs in a separate process with a time limit. Starting one takes 0.2 seconds;
@@ -21,6 +21,9 @@ from typing import Any
 
 from attnlab.checks import MissingLibrary
 from attnlab.models.checkpoints.files import LONGEST_JSON, must_be_plain_file
+from attnlab.models.checkpoints.gguf_file import GgufFile, is_gguf
+from attnlab.models.checkpoints.gguf_tokens import tokenizer_of
+from attnlab.models.checkpoints.joining import must_be_whole_characters
 from attnlab.models.checkpoints.model import INSTALL, Tokenizer
 from attnlab.models.checkpoints.record import BadModel
 
@@ -39,12 +42,16 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
         from attnlab.models.checkpoints.llama2c import Pieces
 
         return Pieces(path, vocabulary)
+    content = None
+    if is_gguf(path):
+        found = tokenizer_of(GgufFile(path).fields)
+        if not isinstance(found, str):
+            return found
+        content = found
     if importlib.util.find_spec("tokenizers") is None:
         raise MissingLibrary(f"Cutting a text into tokens needs the library tokenizers: {INSTALL}")
-    if path.suffix == ".gguf":
-        from attnlab.models.checkpoints.gguf_tokens import tokenizer_of
-
-        return LibraryTokenizer(path, tokenizer_of(path))
+    if content is not None:
+        return LibraryTokenizer(path, content)
     if must_be_plain_file(path) > LONGEST_JSON:
         raise BadModel(
             f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has"
@@ -67,13 +74,7 @@ class LibraryTokenizer:
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
         """Return ids and words; with special, also the tokens that the model adds at the ends."""
-        lone = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), None)
-        if lone is not None:
-            raise BadModel(
-                "A text must be made of whole characters, but this one holds half of one,"
-                f" U+{ord(lone):04X}, which UTF-8 cannot hold. It may have been read with a wrong"
-                " encoding: remove it."
-            )
+        must_be_whole_characters(text)
         with self._lock:  # one thread at a time: replies come in the order of the questions
             if self._child is None or not self._child.is_alive:
                 self._child = _Child(self.path, self._content)

@@ -15,13 +15,15 @@ reads the embedding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.forward import apply_norm
+from attnlab.models.checkpoints.forward import apply_norm, enter, seen_by, steps
 from attnlab.models.checkpoints.many import read_texts
 from attnlab.models.checkpoints.record import Embedding, Layer, Norm, Parts
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 FROM_GAINS, MEASURED, ASSUMED = "from the gains", "measured", "taken as sqrt(d)"
 """The source of a norm; the last one is for matrices without a model."""
+
+SAMPLES, SAMPLE_TOKENS = 8, 16
+"""How many inputs are read to measure a radius without a text, and how many tokens each one has."""
 
 
 def expected_squares(parts: Parts, fold_norm: bool = True) -> np.ndarray:
@@ -67,6 +72,33 @@ def measure_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) 
             ]
         )
     return np.concatenate(found, axis=1).mean(axis=1)
+
+
+def measure_radius(model: Model, number: int) -> tuple[float, str]:
+    """Return (radius, source): the root mean square norm of the tokens that the attention of a
+    layer reads, for tokens that need no text.
+
+    The model reads 8 inputs of 16 random ids, always the same ones. Without an embedding it reads
+    standard normal tokens instead. In the first layer those are the stream itself: if no norm comes
+    before attention, nothing is measured and the radius is sqrt(d). The radius has six digits, so
+    that it is the same on every machine.
+    """
+    parts, rng = model.parts, np.random.default_rng(0)
+    shape = (SAMPLES, min(SAMPLE_TOKENS, model.config.length))
+    norm = parts.layers[number].attention_block.norm_before
+    if parts.embedding is None:
+        if number == 0 and norm is None:
+            return math.sqrt(model.config.d), ASSUMED
+        given, what = rng.standard_normal((*shape, model.config.d)), "random tokens"
+    else:
+        given, what = rng.integers(0, model.config.vocabulary, shape), "random ids"
+    x = enter(parts, given, np.float64)
+    seen = seen_by(model.config, np.ones(shape, dtype=bool))
+    for step in islice(steps(parts, x, seen, keep=()), number):
+        x = step.x
+    read = read_by(model, number, x)
+    radius = math.sqrt(float(np.square(read).sum(axis=-1).mean()))
+    return float(f"{radius:.6g}"), f"{MEASURED} on {what}"
 
 
 def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) -> np.ndarray:

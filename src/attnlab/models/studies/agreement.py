@@ -14,11 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.clusters import adjusted_rand_index
+from attnlab.analysis.clusters import adjusted_rand_index, cluster_labels
 from attnlab.models.studies.sentences import measure_tokens
 
 GROUPS = 4
 """Groups that tokens are cut into."""
+
+FEW = 0.5
+"""A convention: few groups are at most this many, per token. No grade depends on it."""
+
+SCALES = (0.5, 0.7, 0.8, 0.9, 0.95)
+"""Cosines at which groups of tokens are counted."""
 
 SHUFFLES = 200
 """Shuffled labels of each sentence, for the agreement by chance."""
@@ -27,8 +33,9 @@ SHUFFLES = 200
 def compare_stacks(one: Any, true: Any, layers: int) -> dict[str, Any]:
     """Return the numbers of a sentence in one stack, at the depth of the real one, beside it.
 
-    turn, turn_others, groups, order: how far the last tokens are from the real ones. leader,
-    word_leader: the share of the layers, after the first, in which the same token leads. special:
+    clusters_50 to clusters_95: how many groups there are at the cosines SCALES. turn, turn_others,
+    groups, order: how far the last tokens are from the real ones. leader, word_leader: the share of
+    the layers, after the first, in which the same token leads; NaN if there is one layer. special:
     the share of the layers that a token leads which the model added.
     """
     last = int(np.flatnonzero(np.isfinite(one["x"].values).all(axis=(1, 2)))[-1])
@@ -46,16 +53,16 @@ def compare_stacks(one: Any, true: Any, layers: int) -> dict[str, Any]:
         row |= {f"{key}_first": float(one[key].values[1]), key: float(one[key].values[last])}
     is_same_word = word_leaders(one, layers) == word_leaders(true, layers)
     return row | {
-        "leader": float((leader == lead)[1:].mean()),
-        "word_leader": float(is_same_word[1:].mean()),
+        "leader": float((leader == lead)[1:].mean()) if layers > 1 else np.nan,
+        "word_leader": float(is_same_word[1:].mean()) if layers > 1 else np.nan,
+        **count_groups(x),
         **agreement(x, end),
         "special": float(np.mean(is_special[leader[np.isfinite(leader)].astype(int)])),
     }
 
 
 def many_from(x: np.ndarray) -> float:
-    """Return the cosine above which tokens x (n, d) are in many clusters: more than half as many as
-    tokens.
+    """Return the cosine above which tokens x (n, d) are in many clusters: more than FEW per token.
 
     With every smaller cosine as the scale of clusters (single linkage) there are few. So an answer
     "many" at 0.9 can be trusted if this number is far below 0.9.
@@ -69,7 +76,7 @@ def many_from(x: np.ndarray) -> float:
         if group[i] != group[j]:
             group[group == group[i]] = group[j]
             count -= 1
-            if count <= n / 2:
+            if count <= FEW * n:
                 return float(cosine)
     return -1.0
 
@@ -101,7 +108,17 @@ def compare_embedding(true: Any, layers: int) -> dict[str, Any]:
         **nothing,
         **{key: numbers[key] for key in ("cosine", "clusters", "rank")},
         "turn": turn(x0, end),
+        **count_groups(x0),
         **agreement(x0, end),
+    }
+
+
+def count_groups(x: np.ndarray) -> dict[str, float]:
+    """Return the number of groups of tokens x (n, d) at each of the SCALES, as `clusters_90`."""
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return {
+        f"clusters_{100 * scale:.0f}": float(cluster_labels(unit, np.sqrt(2 - 2 * scale)).max() + 1)
+        for scale in SCALES
     }
 
 

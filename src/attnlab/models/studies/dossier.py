@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import wilson_interval
 from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
+from attnlab.models.checkpoints.many import check_text, check_texts
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_steps import STEP
 from attnlab.models.studies.flows import Flow, flow
-from attnlab.models.studies.sentences import TITLES, sentence
+from attnlab.models.studies.grades import Stacks
+from attnlab.models.studies.sentences import sentence
 from attnlab.models.studies.spectra_table import spectra
+from attnlab.models.studies.stacks import STACKS, read_stacks
 from attnlab.models.studies.tied import iterate
-from attnlab.models.studies.variants import random_parts
+from attnlab.models.studies.variants import learned_nothing
 from attnlab.progress import ProgressOption, track
 
 if TYPE_CHECKING:
@@ -38,13 +40,13 @@ TEXTS = {
         "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
         "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
     ),
+    "English phonemes": (
+        "ðə kˈæt sˈæt ɔnðə mˈæt bɪkˈʌz ɪt wʌz tˈaɪɚd.",
+        "wˈʌns əpˌɑːn ɐ tˈaɪm ðɛɹwˌʌz ɐ lˈɪɾəl ɡˈɜːl hˌuː lˈɪvd nˌɪɹ ðə fˈɔːɹɪst.",
+        "ɪf juː mˈɪks blˈuː pˈeɪnt wɪð jˈɛloʊ pˈeɪnt, juː wɪl ɡɛt ɡɹˈiːn pˈeɪnt.",
+    ),
 }
-"""The default texts: the language of which the tokenizer knows most."""
-
-NULLS = ("random", "untrained")
-"""Stacks with random weights: with the sizes of the trained matrices, and with the sizes before
-training.
-"""
+"""The default texts: the language of which the tokenizer knows most, and loses least."""
 
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 WORK, SECONDS = 5e4, 20.0
@@ -103,8 +105,34 @@ class ShownFlow(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Dossier(Displayed):
-    """All studies of a model. `tied`: iterations of the layer of a tied model; `tied_null`: of a
-    random one; else empty.
+    """All studies of a model.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    spectra : pandas.DataFrame
+        The table of its heads.
+    flows : tuple of ShownFlow
+        Flows of heads and layers, each with the reason why it is there.
+    sentences : tuple of xarray.Dataset
+        What the layers do to each text.
+    tied, tied_null : tuple of xarray.Dataset
+        The iteration of the layer of a tied model, and of several random ones; else empty.
+    about_texts : str
+        Where the texts come from.
+    rng : int
+        The seed of everything random.
+    stacks : Stacks or None
+        The same texts beside several stacks with random weights. None if the idealised model stops
+        in one of them.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> found = al.models.dossier(model, [[3, 1, 4]], work=100.0)
+    >>> list(found.sentences[0].sizes)[:2]
+    ['variant', 'step']
     """
 
     model: Model
@@ -115,16 +143,17 @@ class Dossier(Displayed):
     tied_null: tuple[xarray.Dataset, ...]
     about_texts: str
     rng: int = 0
+    stacks: Stacks | None = None
 
     instead = {
         "plot": (
-            "The command `attnlab dossier` writes it as a page. Plot one of its parts, such as"
-            " dossier.spectra or dossier.sentences[0]."
+            'al.explore(dossier, "dossier.html") writes it as a page. Plot one of its parts, such'
+            " as dossier.spectra or dossier.sentences[0]."
         ),
         "movie": "Film one of its parts: dossier.flows[0].flow or dossier.sentences[0].",
         "save": (
-            "It holds a whole model. Save its parts, such as dossier.spectra or"
-            " dossier.flows[0].flow."
+            'al.explore(dossier, "dossier.html") writes it as a page. It holds a whole model, so'
+            " save its parts, such as dossier.spectra or dossier.flows[0].flow."
         ),
         "to_xarray": (
             "It has no common axes. Give one of its parts, such as dossier.spectra or"
@@ -141,26 +170,55 @@ class Dossier(Displayed):
 
 def dossier(
     model: Model,
-    texts: Sequence[str] = (),
+    texts: Sequence[Any] = (),
     *,
     layer: int | None = None,
     head: int | None = None,
     rng: int = 0,
     work: float = WORK,
     budget: float = SECONDS,
-    progress: ProgressOption = None,
+    progress: ProgressOption = False,
 ) -> Dossier:
-    """Compute spectra, flows, sentences and (for tied layers) the iteration of one model.
+    """Return all studies of one model: spectra, flows, sentences and (for tied layers) the
+    iteration.
 
-    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random
-                ids without a tokenizer
-    layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that
-    layer or of all
-    work        : evaluations and events for t = infinity and the verdicts of each flow; the same
-                work gives the same page
-    budget      : seconds after which they are left undecided as well
-    progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can
-                also cancel.
+    `al.explore(al.models.dossier(model), "dossier.html")` writes them as one page, and so does
+    `attnlab dossier`. Every model has a dossier, also one in memory and the heads of
+    `al.models.heads`.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    texts : sequence of str or of array, optional
+        What the model reads: texts, or the ids of their tokens. For a model without an embedding:
+        arrays (n, d). Without texts: a few of a language that the tokenizer knows; random ids
+        without a tokenizer; random tokens without an embedding.
+    layer, head : int, optional
+        The head whose flow is shown. The default is the good triple with the widest gap, of that
+        layer or of all.
+    rng : int, optional
+        The seed of everything random.
+    work : float, optional
+        Evaluations and events for t = infinity and the verdicts of each flow. The same work gives
+        the same page.
+    budget : float, optional
+        Seconds after which they are left undecided as well.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
+        cancel.
+
+    Returns
+    -------
+    Dossier
+        Its fields are spectra (a table), flows, sentences and tied (tuples).
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> found = al.models.dossier(model, [[3, 1, 4], [1, 5, 9]], work=100.0)
+    >>> len(found.sentences)
+    2
     """
     if layer is not None:
         layer = check_index("layer", layer, model.config.layers)
@@ -200,8 +258,17 @@ def dossier(
                 shown.append(ShownFlow(found, in_layer, of_head, why))
             read = []
             for number, reading in enumerate(readings):
-                part = progress.part(0.5, 0.85).piece(number, len(readings), f"sentence {number}")
+                part = progress.part(0.5, 0.75).piece(number, len(readings), f"sentence {number}")
                 read.append(sentence(model, **reading.given, rng=rng, progress=part))
+            stacks = None
+            if not any("stopped" in data.attrs for data in read):
+                stacks = read_stacks(
+                    model,
+                    [reading.given for reading in readings],
+                    known=read,
+                    rng=rng,
+                    progress=progress.part(0.75, 0.85, "random weights"),
+                )
             tied, tied_null = [], []
             if model.config.is_tied:
                 part, null_part = (
@@ -209,38 +276,45 @@ def dossier(
                     progress.part(0.97, 1.0, "random weights"),
                 )
                 tied = [iterate(model, **readings[0].given, times=TIMES, progress=part)]
-                learned_nothing = replace(model, parts=random_parts(model.parts, rng))
                 tied_null = [
                     iterate(
-                        learned_nothing, **readings[0].given, times=NULL_TIMES, progress=null_part
+                        learned_nothing(model, "random", rng + number),
+                        **readings[0].given,
+                        times=NULL_TIMES,
+                        progress=null_part.piece(number, STACKS),
                     )
+                    for number in range(STACKS)
                 ]
         return Dossier(
-            model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng
+            model,
+            frame,
+            tuple(shown),
+            tuple(read),
+            tuple(tied),
+            tuple(tied_null),
+            about,
+            rng,
+            stacks,
         )
 
 
 def choose_texts(
-    model: Model, texts: Sequence[str] = (), rng: int = 0
+    model: Model, texts: Sequence[Any] = (), rng: int = 0
 ) -> tuple[list[Reading], str]:
     """Return (the inputs, a description of their source). Refuse given texts that the model cannot
     read.
     """
+    given = check_texts(texts, least=0)
+    if given:
+        return [_read_given(model, one, number, len(given)) for number, one in enumerate(given)], (
+            "given"
+        )
     if model.parts.embedding is None:
-        if len(texts):
-            raise ValueError(
-                f"{model.name} has no embedding of tokens, so it cannot read a text. Leave texts"
-                " out."
-            )
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         tokens = np.random.default_rng(rng).standard_normal((*size, model.config.d))
         return [Reading(x=x) for x in tokens], (
             f"random normal tokens (seed {rng}), because this model has no embedding"
         )
-    if texts:
-        for text in texts:
-            read_tokens(model, text)
-        return [Reading(text) for text in texts], "given"
     if not model.has_tokenizer:
         generator = np.random.default_rng(rng)
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
@@ -249,7 +323,7 @@ def choose_texts(
             Reading(ids=tuple(int(i) for i in row)) for row in ids
         ], f"random token ids (seed {rng}) without meaning, because this model has no tokenizer"
     known = {language: _readable(model, texts_of) for language, texts_of in TEXTS.items()}
-    language = min(known, key=lambda name: (not known[name][0], known[name][1]))
+    language = min(known, key=lambda name: (not known[name][0], *known[name][1:]))
     found = known[language][0]
     if not found:
         raise ValueError(
@@ -261,11 +335,29 @@ def choose_texts(
     ], f"{language}, the same for every model of that language"
 
 
-def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
+def _read_given(model: Model, given: Any, number: int, count: int) -> Reading:
+    """Return a text, ids or x as an input. Refuse what the model cannot read, with its number."""
+    named = {"text": given} if isinstance(given, str) else {"ids": given}
+    try:
+        check_text(given)
+        tokens = read_tokens(model, **named)
+    except ValueError as problem:
+        if count == 1:
+            raise
+        raise ValueError(f"Text {number} of {count}, from 0: {problem}") from None
+    if isinstance(given, str):
+        return Reading(given)
+    if tokens.x is not None:
+        return Reading(x=tokens.x)
+    return Reading(ids=tuple(int(i) for i in tokens.ids))
+
+
+def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float, float]:
     """Return (the texts that are short enough for the model, the share of their tokens that it does
-    not know).
+    not know, the share of their letters that are in no token).
     """
     found, unknown, total = [], 0, 0
+    lost, letters = 0, 0
     for text in texts:
         try:
             tokens = read_tokens(model, text)
@@ -273,7 +365,10 @@ def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
             continue
         found.append(text)
         unknown, total = unknown + tokens.unknown, total + len(tokens.ids)
-    return found, unknown / total if total else 1.0
+        kept, written = "".join(tokens.words).lower(), text.lower().split()
+        lost += sum(letter not in kept for word in written for letter in word)
+        letters += sum(map(len, written))
+    return found, unknown / total if total else 1.0, lost / letters if letters else 1.0
 
 
 def choose_heads(
@@ -334,309 +429,4 @@ def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
         next((times for times in SLOWNESS if times * fastest >= 1), SLOWNESS[-1])
         if fastest > 0
         else 1.0
-    )
-
-
-# ------------------------------------------------------------------------------------- what the
-# theory gets right, and what not
-
-
-@dataclass(frozen=True)
-class Finding(Displayed):
-    """One question: the answers of the theory, of this model and of a model with random weights,
-    and the outcome.
-    """
-
-    question: str
-    theory: str
-    model: str
-    null: str
-    outcome: (
-        str  # "right", "wrong", "no evidence" (the null does the same), "scope" (what it is about)
-    )
-    because: str
-    __repr__ = short_repr
-    instead = dict.fromkeys(VERBS, "It is text. Print it, or write it to a file.")
-
-
-def findings(found: Dossier) -> list[Finding]:
-    """Return every question with its answers. Medians are over the sentences."""
-    return [
-        _inside(found),
-        *_beside_the_theory(found),
-        *_tied(found),
-    ]
-
-
-def _beside_the_theory(found: Dossier) -> list[Finding]:
-    """Compare the idealised model with the real stack, or say why it cannot be compared."""
-    stopped = [data.attrs["stopped"] for data in found.sentences if "stopped" in data.attrs]
-    if not stopped:
-        return [
-            _gathering(found),
-            _few_clusters(found),
-            _near(found),
-            _same_leaders(found),
-        ]
-    cosines = [_median(found, name, "cosine") for name in NULLS]
-    return [
-        Finding(
-            "Do the tokens end where the theory says?",
-            f"It is not known in {len(stopped)} of {len(found.sentences)} sentences.",
-            f"mean cosine {_median(found, 'real', 'cosine'):.2f} at the end",
-            _of_nulls(cosines, "{:.2f}"),
-            "scope",
-            f"{stopped[0]} Large matrices without a norm do this.",
-        )
-    ]
-
-
-def last_numbers(data: xarray.Dataset, variant: str, name: str) -> float:
-    """Return a number of a variant at the depth of the real stack."""
-    return float(data[name].sel(variant=variant).values[int(data.attrs["layers"])])
-
-
-def same_leader(data: xarray.Dataset, variant: str) -> float:
-    """Return the share of layers after the first in which the leading word is that of the real
-    stack.
-
-    The first layer reads the same tokens in every stack. Tokens that the model adds itself lead
-    almost everywhere, for every sentence. They would agree easily, so they are left out.
-    """
-    layers = int(data.attrs["layers"])
-    received = data["received"].values[:, 1:layers]  # (variants, layers - 1, n)
-    leader = np.argmax(np.where(data["is_special"].values == 1, -1.0, received), axis=-1)
-    row = list(data["variant"].values).index(variant)
-    return (
-        float(np.mean((leader[row] == leader[0])[np.isfinite(received[row]).all(axis=-1)]))
-        if layers > 1
-        else float("nan")
-    )
-
-
-def _median(found: Dossier, variant: str, name: str) -> float:
-    return float(np.median([last_numbers(data, variant, name) for data in found.sentences]))
-
-
-def _inside(found: Dossier) -> Finding:
-    frame = found.spectra
-    total, good = len(frame), int((frame["verdict"] == "good triple").sum())
-    low, high = wilson_interval(good, total)
-    chance = frame.attrs["null_shares"]["good triple"]
-    word = "as many as" if low <= chance <= high else "more than" if chance < low else "fewer than"
-    return Finding(
-        "How many heads are inside the theorem?",
-        "It is about good triples only.",
-        f"{good} of {total} heads ({good / total:.0%})",
-        f"{chance:.0%} of {frame.attrs['null_draws']} random heads",
-        "scope",
-        f"{word} chance gives (95 % interval of the share: {low:.0%} to {high:.0%}). For the other "
-        f"{total - good} heads the theorem says nothing.",
-    )
-
-
-def _gathering(found: Dossier) -> Finding:
-    first = float(np.median([float(data["cosine"].values[0, 0]) for data in found.sentences]))
-    real, idealised = (_median(found, name, "cosine") for name in ("real", "twin"))
-    nulls = [_median(found, name, "cosine") for name in NULLS]
-    is_up = [
-        last_numbers(data, "real", "cosine") > float(data["cosine"].values[0, 0])
-        for data in found.sentences
-    ]
-    if not all(is_up):
-        outcome, because = "wrong", f"they do so in {sum(is_up)} of {len(is_up)} sentences."
-    elif max(nulls) >= real - 0.05:
-        outcome = "no evidence"
-        because = (
-            f"they do, but they also do so {_in_nulls([null >= real - 0.05 for null in nulls])}: no"
-            " sign of learning."
-        )
-    else:
-        outcome, because = "right", "they do, and more than in both stacks with random weights."
-    return Finding(
-        "Do the tokens turn towards each other?",
-        f"Yes: the mean cosine of pairs goes from {first:.2f} to {idealised:.2f}.",
-        f"from {first:.2f} to {real:.2f}",
-        _of_nulls(nulls, "to {:.2f}"),
-        outcome,
-        because,
-    )
-
-
-def _in_nulls(which: Sequence[bool]) -> str:
-    """Name the stacks with random weights for which it holds."""
-    if all(which):
-        return "in both stacks with random weights"
-    return "with random weights of the trained sizes" if which[0] else "with untrained weights"
-
-
-def _of_nulls(values: Sequence[Any], shape: str) -> str:
-    """Format the values of the two nulls: random weights of trained size, then untrained ones."""
-    return "; untrained ".join(shape.format(value) for value in values)
-
-
-def _few_clusters(found: Dossier) -> Finding:
-    sizes = [data.sizes["token"] for data in found.sentences]
-    shares = {
-        name: float(
-            np.median(
-                [
-                    last_numbers(data, name, "clusters") / n
-                    for data, n in zip(found.sentences, sizes, strict=True)
-                ]
-            )
-        )
-        for name in ("real", "twin", *NULLS)
-    }
-
-    def words(name: str) -> str:
-        counts = [last_numbers(data, name, "clusters") for data in found.sentences]
-        return ", ".join(f"{count:.0f} of {n}" for count, n in zip(counts, sizes, strict=True))
-
-    few = {name: share <= 0.5 for name, share in shares.items()}
-    if few["twin"] != few["real"]:
-        outcome = "wrong"
-        because = (
-            "the real stack keeps most tokens apart."
-            if few["twin"]
-            else "the real stack makes few groups where the idealised model makes many."
-        )
-    elif any(few[name] == few["real"] for name in NULLS):
-        outcome = "no evidence"
-        because = (
-            "both agree, but the answer is the same"
-            f" {_in_nulls([few[name] == few['real'] for name in NULLS])}."
-        )
-    else:
-        outcome, because = "right", "both agree, and stacks with random weights differ."
-    return Finding(
-        f"Do the tokens end in few groups (cosine {found.sentences[0].attrs['cosine_scale']:g})?",
-        f"{'Yes' if few['twin'] else 'Not by this depth'}: {words('twin')} tokens.",
-        words("real"),
-        _of_nulls([words(name) for name in NULLS], "{}"),
-        outcome,
-        because,
-    )
-
-
-def _near(found: Dossier) -> Finding:
-    idealised, nulls = (
-        _median(found, "twin", "turn"),
-        [_median(found, name, "turn") for name in NULLS],
-    )
-    random = min(nulls)
-    outcome = (
-        "wrong" if idealised >= 0.3 else "right" if idealised < random - 0.05 else "no evidence"
-    )
-    others = {
-        name: _median(found, name, "turn")
-        for name in ("no_mlp", "no_norm", "attention_only", "no_mask")
-    }
-    others = {name: value for name, value in others.items() if value > 1e-9 and np.isfinite(value)}
-    nearest = min(others, key=lambda name: others[name]) if others else ""
-    gain = random - idealised
-    beside = (
-        "no nearer than" if gain < 0.05 else "hardly nearer than" if gain < 0.2 else "nearer than"
-    )
-    tail = (
-        f" Of the parts that can be left out, {TITLES[nearest]} changes least"
-        f" ({others[nearest]:.2f})."
-        if nearest
-        else ""
-    )
-    return Finding(
-        "Is each token where the theory says?",
-        "The idealised model starts from the same tokens, turn 0.",
-        f"turn {idealised:.2f} at the end: {turn_word(idealised)}",
-        _of_nulls(nulls, "{:.2f}"),
-        outcome,
-        f"{beside} a stack with random weights.{tail}",
-    )
-
-
-def _same_leaders(found: Dossier) -> Finding:
-    idealised, *nulls = (
-        float(np.mean([same_leader(data, name) for data in found.sentences]))
-        for name in ("twin", *NULLS)
-    )
-    random = max(nulls)
-    chance = float(
-        np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences])
-    )
-    if not np.isfinite(idealised):
-        outcome, because = "scope", "one layer is not enough for this question."
-    elif idealised > max(random, chance) + 0.1:
-        outcome = "right" if idealised > 0.5 else "wrong"
-        because = (
-            f"more often than by chance, but {'not always' if idealised > 0.5 else 'mostly not'}."
-        )
-    else:
-        outcome, because = "wrong", "not more often than without training."
-    return Finding(
-        "Do the same words lead (receive most attention)?",
-        "The leaders of the idealised model, layer by layer.",
-        f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
-        f"{random:.0%}, a blind guess {chance:.0%}",
-        outcome,
-        because,
-    )
-
-
-def _tied(found: Dossier) -> list[Finding]:
-    rows = []
-    for data, null in zip(found.tied, found.tied_null, strict=True):
-        n, count, of_null = (
-            data.sizes["token"],
-            int(data["clusters"].values[-1]),
-            int(null["clusters"].values[-1]),
-        )
-        outcome = "wrong" if count > n / 2 else "no evidence" if of_null <= n / 2 else "right"
-        because = {
-            "wrong": "it keeps most of them apart.",
-            "right": "it does, and a layer with random weights does not.",
-            "no evidence": "it does, but so does a layer with random weights.",
-        }[outcome]
-        rows.append(
-            Finding(
-                "Does the tied layer gather the tokens when it is repeated?",
-                "Yes, into few groups.",
-                f"{count} groups of {n} tokens after {int(data.attrs['steps'])} layers, mean cosine"
-                f" {float(data['cosine'].values[-1]):.2f}",
-                f"{of_null} after {int(null.attrs['steps'])},"
-                f" {float(null['cosine'].values[-1]):.2f}",
-                outcome,
-                because,
-            )
-        )
-    return rows
-
-
-def turn_word(turn: float) -> str:
-    """Describe 1 - cosine between two directions."""
-    words = (
-        (0.02, "the same direction"),
-        (0.15, "nearly the same direction"),
-        (0.3, "near"),
-        (0.7, "far"),
-        (1.3, "unrelated"),
-    )
-    return (
-        next((word for bound, word in words if turn < bound), "opposite")
-        if turn == turn
-        else "not a number"
-    )
-
-
-def cosine_word(cosine: float) -> str:
-    """Describe the mean cosine of pairs."""
-    words = (
-        (0.05, "spread in all directions"),
-        (0.3, "mostly spread"),
-        (0.6, "somewhat alike"),
-        (0.9, "much alike"),
-    )
-    return (
-        next((word for bound, word in words if cosine < bound), "almost one direction")
-        if cosine == cosine
-        else "not a number"
     )

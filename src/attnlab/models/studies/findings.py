@@ -1,5 +1,5 @@
-"""findings: the results of `sentence`, `iterate`, `flow`, `spectra`, `survey` and `compare` in
-sentences.
+"""findings: the results of `sentence`, `iterate`, `flow`, `spectra`, `survey`, `compare` and
+`dossier` in sentences.
 
 for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
     print(line)
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.models.studies.comparisons import say_comparison
+from attnlab.models.studies.dossier import Dossier
+from attnlab.models.studies.dossier_findings import say_dossier
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
 from attnlab.models.studies.sentences import (
@@ -44,8 +46,8 @@ def findings(data: Any) -> list[str]:
 
     Parameters
     ----------
-    data : xarray.Dataset, Flow or pandas.DataFrame
-        The result of `sentence`, `iterate`, `flow`, `spectra`, `survey` or `compare`.
+    data : xarray.Dataset, Flow, pandas.DataFrame or Dossier
+        The result of `sentence`, `iterate`, `flow`, `spectra`, `survey`, `compare` or `dossier`.
 
     Returns
     -------
@@ -60,6 +62,8 @@ def findings(data: Any) -> list[str]:
     """
     if isinstance(data, Flow):
         return say_flow(data)
+    if isinstance(data, Dossier):
+        return say_dossier(data)
     facts = getattr(data, "attrs", {})
     if facts.get("kind") == "sentence":
         return say_sentence(data)

@@ -9,7 +9,7 @@ leading eigenvectors of V, and their directions converge if the rescaled tokens 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.limits.allowance import WORK
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model, check_stream
-from attnlab.models.checkpoints.token_norms import entering
+from attnlab.models.checkpoints.token_norms import entering, measure_radius
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_end import FlowEnd, read_end, times_to_show
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
@@ -58,21 +58,29 @@ is unknown.
 
 
 class RandomStart(NamedTuple):
-    """The meaning of a word of flow: a start law, and its keys for tokens with d coordinates."""
+    """The meaning of a word of flow: a start law, and its keys. has_radius: whether tokens have the
+    norm of those that the layer reads; otherwise their size does not depend on the model.
+    """
 
     law: str
-    keys: Callable[[int], dict[str, float]]
+    keys: Mapping[str, float] = {}
+    has_radius: bool = False
 
-    def __call__(self, rng: Any, n: int, d: int) -> np.ndarray:
-        """The tokens (n, d)."""
-        tokens: np.ndarray = start_laws[self.law](n, d, **self.keys(d), rng=rng)
+    def all_keys(self, radius: float) -> dict[str, float]:
+        """Return the keys of the law, for layers that read tokens of this norm."""
+        return {**self.keys, **({"radius": radius} if self.has_radius else {})}
+
+    def __call__(self, rng: Any, n: int, d: int, radius: float | None = None) -> np.ndarray:
+        """Return the tokens (n, d). The default radius is sqrt(d)."""
+        keys = self.all_keys(math.sqrt(d) if radius is None else radius)
+        tokens: np.ndarray = start_laws[self.law](n, d, **keys, rng=rng)
         return tokens
 
 
 starts = {
-    "sphere": RandomStart("sphere", lambda d: {"radius": math.sqrt(d)}),
-    "normal": RandomStart("normal", lambda d: {}),
-    "cube": RandomStart("uniform_cube", lambda d: {"low": -5.0, "high": 5.0}),
+    "sphere": RandomStart("sphere", has_radius=True),
+    "normal": RandomStart("normal"),
+    "cube": RandomStart("uniform_cube", {"low": -5.0, "high": 5.0}),
 }
 """{word of flow: its start law}."""
 
@@ -216,8 +224,12 @@ def flow(
         with or without special tokens. A model without an embedding reads x (n, d) in the place of
         ids.
     start, n, rng : str, int, int, optional
-        Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of
-        gain 1), "normal" or "cube" ([-5, 5]^d), and their seed.
+        Otherwise: the law of n = 30 random tokens, and their seed. "sphere" has the radius that the
+        tokens of this layer have: the root mean square norm of what its attention reads when the
+        model reads random ids (always the same ones). A model without an embedding reads standard
+        normal tokens there. Matrices alone say nothing about norms, so their radius is sqrt(d). The
+        Spec of the run has the radius. "normal" (independent standard normal coordinates) and
+        "cube" ([-5, 5]^d) do not depend on the model.
     x0 : array (n, d), optional
         Otherwise: these tokens, as attention reads them: after a norm, without its gain.
     t_end, saves : float, int, optional
@@ -457,11 +469,13 @@ def _start(
     if name not in starts:
         raise unknown_name("start", name, starts)
     drawn = starts[name]
-    law = {"law": drawn.law, "n": count, "d": d, **drawn.keys(d), "rng": rng}
+    radius, source = measure_radius(model, layer) if drawn.has_radius else (math.sqrt(d), "")
+    size = f" of radius {radius:.3g}, {source}" if source else ""
+    law = {"law": drawn.law, "n": count, "d": d, **drawn.all_keys(radius), "rng": rng}
     return (
-        drawn(rng, count, d),
+        drawn(rng, count, d, radius),
         tuple(str(i) for i in range(count)),
-        f"{count} random tokens ({name}, seed {rng})",
+        f"{count} random tokens ({name}{size}, seed {rng})",
         law,
     )
 

@@ -18,15 +18,16 @@ causal mask stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from attnlab.dynamics import attention
-from attnlab.models.checkpoints.forward import Step, seen_by, steps
+from attnlab.models.checkpoints.forward import Step, in_precision, layer_step, seen_by, steps
 from attnlab.models.checkpoints.model import Model
-from attnlab.types import Dynamics, RunFailed, RunInterrupted, Status, Trajectory
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory
 
 READS = {"layer": "layer_norm", "rms": "rms_norm"}
 """{kind of a norm: the read of attention}."""
@@ -35,15 +36,17 @@ TOLERANCE = 1e-6
 """The relative tolerance. The stacks for comparison differ by tens of per cent."""
 
 
-REASONS = {
-    Status.MAX_STEPS: "The tokens move so fast that the run uses up its steps.",
-    Status.STALLED: "The tokens move faster than steps in double precision can follow.",
-    Status.NON_FINITE: "A token leaves the range of double precision.",
-    Status.PAST_DOUBLE_PRECISION: (
-        "Double precision can no longer distinguish the tokens of one cluster."
+WHY = {
+    Status.MAX_STEPS: (
+        f"It needs more than {Solve.max_steps:,} steps, because its tokens grow or turn too fast."
     ),
+    Status.STALLED: (
+        "Its steps fall to rounding level: it blows up, or switches faster than double precision"
+        " resolves."
+    ),
+    Status.NON_FINITE: "A token leaves the range of double precision.",
 }
-"""Why a run stops, without the advice that a status has for the options of a run."""
+"""The reasons, without advice: whoever reads a sentence cannot choose the steps."""
 
 
 class Unfinished(ValueError):
@@ -54,20 +57,41 @@ def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
     """Yield the tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) one unit
     before each.
     """
+    seen = seen_by(model.config, np.ones(len(x0), dtype=bool))
+    read = (step.x for step in steps(model.parts, x0, seen))
+    return _follow(model, range(model.config.layers), x0, read)
+
+
+def repeat_idealised(model: Model, x0: np.ndarray, layer: int, times: int) -> Iterator[Step]:
+    """Yield the same with one layer `times` times. The radii are those of the repeated layer."""
+    return _follow(model, repeat(layer, times), x0, _repeated(model, x0, layer))
+
+
+def _repeated(model: Model, x: np.ndarray, layer: int) -> Iterator[np.ndarray]:
+    """Yield the stream (n, d) after each application of one layer of the model, without end."""
+    again = in_precision(model.parts.layers[layer], x.dtype)
+    seen = seen_by(model.config, np.ones(len(x), dtype=bool))
+    while True:
+        x, _ = layer_step(again, x, seen)
+        yield x
+
+
+def _follow(
+    model: Model, layers: Iterable[int], x0: np.ndarray, streams: Iterable[np.ndarray]
+) -> Iterator[Step]:
+    """Yield the idealised Step of each layer. streams: the model's own stream after each layer,
+    which a post-norm model needs for the radii.
+    """
     if model.config.is_pre_norm:
         x = x0
-        for number in range(model.config.layers):
+        for number in layers:
             step = _step_pre_norm(model, number, x)
             yield step
             x = step.x
         return
     y, radius = start(model, x0)
-    radii = [
-        rms_norm(step.x)
-        for step in steps(model.parts, x0, seen_by(model.config, np.ones(len(x0), dtype=bool)))
-    ]
-    for number, after in enumerate(radii):
-        run = between(model, number, y, radius)
+    for number, stream in zip(layers, streams, strict=False):  # streams may go on for ever
+        run, after = between(model, number, y, radius), rms_norm(stream)
         yield Step(run.x[-1] * after, _attention(run))
         y, radius = run.x[-1], after
 
@@ -133,10 +157,11 @@ def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajec
     except RunInterrupted:
         raise KeyboardInterrupt from None
     except RunFailed as problem:
-        reached = problem.run.stats["reached"]
+        run = problem.run
+        why = WHY.get(run.status, run.status.value)
         raise Unfinished(
-            f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}."
-            f" {REASONS[problem.run.status]}"
+            f"The idealised model stops in layer {number} at t = {run.stats['reached']:.4g} of"
+            f" {t_end:g}. {why}"
         ) from None
 
 

@@ -75,9 +75,8 @@ def sentence(
 
     Attention at step k is that of layer k, which reads the tokens of step k, so the last step has
     none. Special tokens count. Values are NaN beyond the depth of a variant ("tied" has four times
-    the depth of the others) and where numbers overflow. If the idealised model stops early, the
-    attribute `stopped` says where and why. The attributes of a variable say what it is, and
-    `al.plot(data)` draws it. `al.models.table(data)` is a table of it.
+    the depth of the others) and where numbers overflow. The attributes of a variable say what it
+    is, `al.plot(data)` draws it, and `al.models.table(data)` is a table of it.
 
     Parameters
     ----------
@@ -86,8 +85,9 @@ def sentence(
     text, ids : str, or array (n,), or list of them, optional
         A sentence, or the ids of tokens for a model without a tokenizer. A list of sentences or of
         arrays gives each variable one more axis in front, `text`. Tokens beyond the end of a
-        sentence are NaN, and their words are empty. What is an attribute of one sentence (its text,
-        `unknown`, `stopped`) is then a coordinate along `text`.
+        sentence are NaN, and their words are empty. If the idealised model stops early in one of
+        them, the coordinate `stopped` (text) says where, like the attribute of that name for one
+        sentence.
     special : bool, optional
         Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special`
         keeps it.
@@ -206,8 +206,8 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
             row[place] = data[name].values
         return ("text", *variable.dims), values, variable.attrs
 
-    words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
     stopped = [str(data.attrs.get("stopped", "")) for data in found]
+    words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
     attributes = {
         name: value
         for name, value in first.attrs.items()
@@ -221,10 +221,10 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
             "content": ("text", [str(data.attrs["text"]) for data in found]),
             "length": ("text", lengths),
             "unknown": ("text", [int(data.attrs["unknown"]) for data in found]),
+            **({"stopped": ("text", stopped)} if any(stopped) else {}),
             "word": (("text", "token"), np.array(words)),
             "is_special": joined("is_special", np.int8(0)),
             "id": joined("id", np.int64(-1)),
-            **({"stopped": ("text", stopped)} if any(stopped) else {}),
         },
         attrs=attributes | {"kind": "sentences"},
     )
@@ -242,8 +242,7 @@ def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
     named = one.isel(token=slice(length)).assign_attrs(
         kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
     )
-    stopped = str(one["stopped"].values) if "stopped" in one.coords else ""
-    if stopped:
+    if "stopped" in named.coords and (stopped := str(named["stopped"].values)):
         named.attrs["stopped"] = stopped
     return named.drop_vars(["content", "length", "unknown", "stopped"], errors="ignore")
 

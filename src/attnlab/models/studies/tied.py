@@ -19,6 +19,7 @@ from attnlab.models.checkpoints.forward import enter, seen_by
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
+from attnlab.models.studies.idealised import repeat_idealised, start
 from attnlab.models.studies.sentences import (
     COSINE,
     describe,
@@ -63,6 +64,7 @@ def iterate(
     layer: int = 0,
     times: int = 400,
     cosine: float = COSINE,
+    idealised: bool = False,
     progress: ProgressOption = None,
 ) -> xarray.Dataset:
     """Apply one layer of the model repeatedly, until the tokens settle or `times` layers are over.
@@ -97,6 +99,9 @@ def iterate(
         The largest number of layers.
     cosine : float, optional
         Tokens whose directions have this cosine or more are in one cluster.
+    idealised : bool, optional
+        Whether to follow the idealised model of this layer instead: the theory's flow with its
+        attention matrices, for one unit of time per layer. `sentence` compares it with the model.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also
         cancel.
@@ -126,7 +131,7 @@ def iterate(
         one_blas_thread(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
-        path = _Path(model, tokens, layer, int(times), progress)
+        path = _Path(model, tokens, layer, int(times), idealised, progress)
         data = _dataset(path, tokens, cosine)
     describe(data)
     data.attrs |= {
@@ -142,6 +147,7 @@ def iterate(
         "unknown": tokens.unknown,
         "cosine_scale": cosine,
         "times": int(times),
+        "idealised": int(idealised),
     }
     data.attrs["answer"] = _answer(data)
     return data
@@ -150,8 +156,19 @@ def iterate(
 class _Path:
     """The states of an iteration, how far each is from the one before, and how it ended."""
 
-    def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Progress):
-        x = enter(model.parts, tokens.given, np.float64)
+    def __init__(
+        self,
+        model: Model,
+        tokens: Tokens,
+        layer: int,
+        times: int,
+        idealised: bool,
+        progress: Progress,
+    ):
+        x0 = x = enter(model.parts, tokens.given, np.float64)
+        if idealised:
+            y, radius = start(model, x0)
+            x = radius * y
         seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
         self.seen, self.depth = seen, model.config.layers
         self.unit = [_directions(x)]  # (steps, n, d)
@@ -159,7 +176,12 @@ class _Path:
         self.attention: list[np.ndarray] = []
         self.outcome, self.period, self.returns = "", 0, (0, math.nan)
         recent = deque([x], maxlen=LONGEST_PERIOD + 1)
-        for number, step in enumerate(repeat_layer(model, x, seen, layer, times), 1):
+        repeated = (
+            repeat_idealised(model, x0, layer, times)
+            if idealised
+            else repeat_layer(model, x0, seen, layer, times)
+        )
+        for number, step in enumerate(repeated, 1):
             size = float(np.linalg.norm(step.x))
             if not math.isfinite(size):
                 self.outcome = "overflow"

@@ -124,7 +124,7 @@ def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> 
     """A null: Gaussian matrices of the same shapes and of the trained sizes, no biases, norms with
     gain 1.
     """
-    return steps(random_parts(model.parts, options.rng), x0, seen)
+    return steps(learned_nothing(model, "random", options.rng).parts, x0, seen)
 
 
 @variants.register("untrained")
@@ -132,7 +132,7 @@ def untrained(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) 
     """The other null: the same, with the sizes before training (standard deviation 0.02 unless the
     config has another).
     """
-    return steps(random_parts(model.parts, options.rng, initial_size(model)), x0, seen)
+    return steps(learned_nothing(model, "untrained", options.rng).parts, x0, seen)
 
 
 def initial_size(model: Model) -> float:
@@ -141,6 +141,14 @@ def initial_size(model: Model) -> float:
     """
     size = model.raw_config.get("initializer_range", INITIAL)
     return float(size) if isinstance(size, int | float) and 0 < size < np.inf else INITIAL
+
+
+def learned_nothing(model: Model, null: str, rng: int) -> Model:
+    """Return the model with new random matrices, as the variant `null` (random or untrained) has
+    them.
+    """
+    size = initial_size(model) if null == "untrained" else None
+    return replace(model, parts=random_parts(model.parts, rng, size))
 
 
 def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:

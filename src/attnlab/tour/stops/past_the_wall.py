@@ -9,6 +9,7 @@ import numpy as np
 
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.growing import growing_parts
+from attnlab.engine import simulate
 from attnlab.explorer.embed import run_payload
 from attnlab.limits import limit as limit_of
 from attnlab.render.tour_page import draw_wall
@@ -37,8 +38,6 @@ WORK = 3e6
 
 def tell(context: Context) -> Chapter:
     """Simulate up to the wall, continue in closed form, and count the groups over time."""
-    from attnlab.engine import simulate
-
     begun = time.perf_counter()
     resolved = resolve(SPEC)
     run = simulate(

@@ -1,18 +1,28 @@
-"""Stop 5: one sentence in a trained model, in its idealised model, and in models with random
-weights.
+"""Stop 5: a sentence in a trained model, in its idealised model, and in models with random weights;
+then ten sentences, which are judged.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from attnlab.experiments.surveys.sentences_survey.texts import ENGLISH
 from attnlab.explorer.embed import WITH_SWITCH
 from attnlab.explorer.trained import model_payload
-from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
+from attnlab.models.studies.dossier_findings import cosine_word, last_numbers, turn_word
+from attnlab.models.studies.grades import (
+    NULLS,
+    Stacks,
+    enough,
+    gather,
+    groups_at,
+    lead_words,
+    place,
+)
 from attnlab.models.studies.sentences import name_leaders, sentence, special_words
+from attnlab.models.studies.stacks import STACKS, read_stacks
 from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
@@ -26,11 +36,16 @@ TOLD = {
     "untrained": "untrained weights",
 }
 PIECES = {"no_norm": "the model without norms", "no_mlp": "without feed-forward parts"}
-NULLS = ("random", "untrained")
-CLEARLY, NEAR = 0.05, 0.3
-"""A mean cosine rises if it grows by more than the first; a token is near if 1 - cosine is below
-the second.
-"""
+TEXTS = (SENTENCE, *(text for text in ENGLISH if text != SENTENCE))
+"""The sentences that are judged: ten, of which nine must agree (see `grades`)."""
+
+VERDICTS = {
+    "right": "right",
+    "in part": "in part",
+    "no evidence": "no evidence",
+    "not right": "not so",
+}
+"""{grade: verdict of the tour}."""
 
 OPENING = (
     f"Now we take a whole model and an English sentence: “{SENTENCE}” Four machines get the same"
@@ -54,19 +69,23 @@ def tell(context: Context) -> Chapter:
     begun = time.perf_counter()
     chosen = [name for name in (*TOLD, *PIECES) if name != "real"]
     data = sentence(
-        model, SENTENCE, only=chosen, progress=context.progress.next_part(0.8, f"“{SENTENCE}”")
+        model, SENTENCE, only=chosen, progress=context.progress.next_part(0.2, f"“{SENTENCE}”")
     )
-    asked = answers(data)
+    one = read_stacks(
+        model,
+        [{"text": text} for text in TEXTS],
+        progress=context.progress.next_part(0.6, "ten sentences"),
+    )
+    asked = answers(one, special_words(data, is_counted=False))
     seconds = time.perf_counter() - begun
     rows = [
         Row(
             "sentence",
             f"sentence_{name}",
-            f"{MODEL}, one sentence: {one.question}",
+            f"{MODEL}, ten sentences: {one.question}",
             one.verdict,
             one.theory,
             one.model,
-            n=data.sizes["token"],
             d=model.config.d,
             seconds=seconds,
         )
@@ -74,8 +93,7 @@ def tell(context: Context) -> Chapter:
     ]
     figure = draw_sentence(data)
     counts = {
-        word: sum(one.verdict == word for one in asked.values())
-        for word in ("right", "not so", "no evidence")
+        word: sum(one.verdict == word for one in asked.values()) for word in VERDICTS.values()
     }
     return Chapter(
         [
@@ -104,8 +122,19 @@ def tell(context: Context) -> Chapter:
             ),
             leaders(data),
             Text(
-                "Questions with the answers yes or no (turned away: 1 − cosine between a token and"
-                " the same token in the model; 0 is the same direction, 1 is unrelated):"
+                "One sentence is an example. So we ask four questions about ten sentences, with"
+                f" {STACKS} stacks of each kind of random weights. The answer is “right” only if the"
+                " idealised model is nearer to the model than three others: than the random weights,"
+                " than the untrained ones, and than a simple guess (that nothing changes; for leaders"
+                f" their usual place). Nearer means: in at least {enough(len(TEXTS))} of"
+                f" {len(TEXTS)} sentences, and than {enough(STACKS)} of {STACKS} stacks. Coin flips"
+                " reach that in less than 5 % of all cases. If random weights are as near, there is"
+                " no evidence; if the simple guess is as near, too, the answer is “not so”. The"
+                " first question is about the model itself: do the cosines change as the theory"
+                " says, and further than with random weights? Turned away: 1 − cosine between a token and the same token in the"
+                " model; 0 is the same direction, 1 is unrelated. The place of a token is right only"
+                " if no other token of the sentence is nearer to it.",
+                "Ten sentences.",
             ),
             Table(
                 ("question", "the theory", "the model", "learned nothing", "answer"),
@@ -115,14 +144,15 @@ def tell(context: Context) -> Chapter:
                 ],
             ),
             Text(
-                f"Of these {len(asked)} questions the theory answers {counts['right']} correctly"
-                f" and {counts['not so']} wrongly. In {counts['no evidence']} it is right, but"
-                " random weights give the same answer. The equation describes attention alone. The"
+                f"Of these {len(asked)} questions the theory answers {counts['right']} correctly,"
+                f" {counts['in part']} in part and {counts['not so']} wrongly. In"
+                f" {counts['no evidence']} random weights give the same answer. The equation"
+                " describes attention alone. The"
                 " other parts of the model can be removed one by one, as in the last lines of the"
                 " first table: without its norms the tokens gather, without its feed-forward"
                 " layers they do not. This negative answer is useful: it shows what the next"
-                " theorem should include. (One sentence is only an example; docs/sentences.md has"
-                " twenty, in three models.)",
+                " theorem should include. (docs/sentences.md has twenty sentences, in three"
+                " models.)",
                 "The honest answer.",
             ),
         ],
@@ -138,64 +168,56 @@ class Answer:
     theory: str
     model: str
     null: str
-    verdict: str  # "right", "not so", or "no evidence": right, but at least one null does the same
+    verdict: str  # one of VERDICTS
 
 
-def answers(data: Any) -> dict[str, Answer]:
-    """Return {short name: Answer} of the questions about the whole stack."""
-    n = data.sizes["token"]
-    first = float(data["cosine"].values[0, 0])
-    cosine, groups, turn = (
-        {name: last_numbers(data, name, what) for name in TOLD}
-        for what in ("cosine", "clusters", "turn")
-    )
-    lead = {name: same_leader(data, name) for name in TOLD}
-    few = {name: count <= n / 2 for name, count in groups.items()}
-    rises = {name: value > first + CLEARLY for name, value in cosine.items()}
-    near = {name: value < NEAR for name, value in turn.items()}
-    left_out_words = special_words(data, is_counted=False)
-    often = {name: value > 0.5 for name, value in lead.items()}
+def answers(one: Stacks, left_out_words: str = "") -> dict[str, Answer]:
+    """Return {short name: Answer} of the questions about the whole stack. Numbers are medians over
+    the sentences, shares are means.
+    """
+    first = one.middle("embedding", "cosine")
+    cosine, turn = ({name: one.middle(name, what) for name in TOLD} for what in ("cosine", "turn"))
+    groups = {name: one.middle(name, "clusters") for name in TOLD}
+    lead = {name: float(one.values(name, "word_leader").mean()) for name in TOLD}
+    n = one.middle("real", "n")
+    words = f" ({left_out_words})" if left_out_words else ""
+    guess = float(one.chance["word_leader"].mean())
     return {
         "gathering": Answer(
             "Do the tokens turn towards each other?",
-            f"yes, mean cosine {first:.2f} to {cosine['twin']:.2f}",
+            f"{'yes' if cosine['twin'] > first else 'no'}, mean cosine {first:.2f} to"
+            f" {cosine['twin']:.2f}",
             f"{first:.2f} to {cosine['real']:.2f}",
             both(cosine, "{:.2f}"),
-            judge(rises["real"] == rises["twin"], [rises[name] == rises["twin"] for name in NULLS]),
+            VERDICTS[gather(one).word],
         ),
         "groups": Answer(
-            "Do they end in few groups?",
-            f"{'yes' if few['twin'] else 'no'}, {groups['twin']:.0f} of {n}",
-            f"{groups['real']:.0f} of {n}",
-            both(groups, "{:.0f}"),
-            judge(few["real"] == few["twin"], [few[name] == few["twin"] for name in NULLS]),
+            "Do they end in as few groups?",
+            f"groups of {n:.3g} tokens: {groups['twin']:.3g}",
+            f"{groups['real']:.3g}",
+            both(groups, "{:.3g}"),
+            VERDICTS[groups_at(one).word],
         ),
         "place": Answer(
             "Does each token end where the theory says?",
             "yes, turned away by 0",
             f"turned away by {turn['twin']:.2f}",
             both(turn, "{:.2f}"),
-            judge(near["twin"], [near[name] for name in NULLS]),
+            VERDICTS[place(one).word],
         ),
         "leaders": Answer(
             "Do the same words lead?",
             "yes, in all layers",
-            f"in {lead['twin']:.0%} of the layers after the first"
-            + (f" ({left_out_words})" if left_out_words else ""),
-            both(lead, "{:.0%}"),
-            judge(often["twin"], [often[name] for name in NULLS]),
+            f"in {lead['twin']:.0%} of the layers after the first{words}",
+            f"{both(lead, '{:.0%}')}, a guess {guess:.0%}",
+            VERDICTS[lead_words(one).word],
         ),
     }
 
 
-def both(values: Mapping[str, float], shape: str) -> str:
+def both(values: dict[str, float], shape: str) -> str:
     """Format the values of the two nulls: of trained size, and untrained."""
     return " and ".join(shape.format(values[name]) for name in NULLS)
-
-
-def judge(is_so: bool, is_so_of_nulls: Sequence[bool]) -> str:
-    """Return the verdict. If random weights do the same, there is no evidence."""
-    return "not so" if not is_so else "no evidence" if any(is_so_of_nulls) else "right"
 
 
 def numbers(data: Any) -> Table:

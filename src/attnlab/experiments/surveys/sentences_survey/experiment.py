@@ -5,7 +5,6 @@ learned nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,31 +15,36 @@ from attnlab.experiments.common.models_here import ModelsHere
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.models import load
-from attnlab.models.studies.agreement import (
-    agree_by_chance,
-    compare_embedding,
-    compare_stacks,
-    groups,
-    word_leaders,
-)
+from attnlab.models.studies.agreement import FEW, compare_embedding
 from attnlab.models.studies.grades import NULLS
 from attnlab.models.studies.sentences import sentence
+from attnlab.models.studies.stacks import STACKS, guesses, places_of, stack_rows
 from attnlab.models.studies.tied import iterate
-from attnlab.models.studies.variants import initial_size, matrices_of, random_parts, variants
+from attnlab.models.studies.variants import (
+    initial_size,
+    learned_nothing,
+    matrices_of,
+    variants,
+)
 from attnlab.sweep.grid import Grid
 
 from .texts import TEXTS
 
 SETS = ("first", "fresh")
-SEEDS = {"full": 5, "small": 2}
+SEEDS = {"full": STACKS, "small": 2}
 """Stacks of each null."""
 
+TIMES = {"full": 3000, "small": 60}
+"""Layers of the tied iteration at most. It stops where tokens are at rest."""
 
-TIMES = {"full": 1000, "small": 60}
-"""Layers of the tied iteration at most."""
+NULL_TIMES = {"full": 300, "small": 60}
+"""The same for tied layers that learned nothing, which gather all tokens within 100 layers."""
 
-NULL_TIMES = {"random": 20, "untrained": 100}
-"""The same for tied layers that learned nothing, which gather tokens soon."""
+IDEALISED_TIMES = {"full": 200, "small": 20}
+"""The same for the idealised model, which gathers all tokens within its 12 layers."""
+
+IDEALISED = "twin"
+"""The variant that is the idealised model."""
 
 STAND_INS = ("a tiny random BERT", "a tiny random ALBERT")
 """In place of models at size small; they read random ids."""
@@ -76,14 +80,6 @@ class Trained(ModelsHere):
             data = sentence(self.models[model], **self.reads(*key), only=["real"])
             self._kept[key] = data.isel(variant=0).copy(deep=True)
         return self._kept[key]
-
-    def nothing_learned(self, model: str, null: str, seed: int) -> Any:
-        """The model with matrices that learned nothing, as the variant of that name has them."""
-        one = self.models[model]
-        return replace(
-            one,
-            parts=random_parts(one.parts, seed, initial_size(one) if null == "untrained" else None),
-        )
 
 
 def tiny_albert() -> Any:
@@ -141,37 +137,26 @@ def read_variants(context: Context, model: str, which: str, sentence_number: int
     data = sentence(one, **shared.reads(*key), only=wanted)
     rows, curves = [{"variant": "embedding", "seed": 0, **compare_embedding(true, layers)}], []
     for variant in map(str, data["variant"].values):
-        part = data.sel(variant=variant)
-        rows.append({"variant": variant, "seed": 0, **compare_stacks(part, true, layers)})
-        curves += curve_of(part, variant, 0, layers)
-    places = {
-        "n": true.sizes["token"],
-        "leader": true["leader"].values[:layers].astype(int).tolist(),
-        "word_leader": word_leaders(true, layers).tolist(),
-        "blind": float(1 / (1 - true["is_special"].values).sum()),
-        "labels": groups(true["x"].values[layers]).tolist(),
-    }
-    return {"rows": rows, "curves": curves, "places": places}
+        place = {"variant": variant, "seed": 0}
+        row, curve = stack_rows(data.sel(variant=variant), true, layers, place)
+        rows.append(row)
+        curves += curve
+    return {"rows": rows, "curves": curves, "places": places_of(true, layers)}
 
 
 def read_nulls(context: Context, model: str, null: str, seed: int) -> dict[str, Any]:
     """All sentences through one stack that learned nothing."""
     shared, layers = context.shared, context.shared.models[model].config.layers
-    stack, rows, curves = shared.nothing_learned(model, null, seed), [], []
+    stack, rows, curves = learned_nothing(shared.models[model], null, seed), [], []
     for which in SETS:
         for number in range(len(TEXTS["minilm"][0])):
             part = sentence(stack, **shared.reads(model, which, number), only=["real"]).isel(
                 variant=0
             )
-            place = {"which": which, "sentence_number": number}
-            rows.append(
-                {
-                    **place,
-                    "variant": null,
-                    **compare_stacks(part, shared.real(model, which, number), layers),
-                }
-            )
-            curves += [{**place, **point} for point in curve_of(part, null, seed, layers)]
+            place = {"which": which, "sentence_number": number, "variant": null}
+            row, curve = stack_rows(part, shared.real(model, which, number), layers, place)
+            rows.append(row)
+            curves += curve
     sizes = [
         rms(drawn) / rms(own)
         for one, other in zip(stack.parts.layers, shared.models[model].parts.layers, strict=True)
@@ -199,12 +184,20 @@ def facts(context: Context, model: str) -> dict[str, Any]:
 def repeat_layer(
     context: Context, model: str, null: str, seed: int, sentence_number: int
 ) -> dict[str, Any]:
-    """The tied layer again and again, of the model (null "") or of one that learned nothing."""
-    shared = context.shared
-    one, times = shared.models[model], TIMES[context.size]
-    if null:
-        one, times = shared.nothing_learned(model, null, seed), NULL_TIMES[null]
-    data = iterate(one, **shared.reads(model, "first", sentence_number), times=times)
+    """The tied layer again and again: of the model (null ""), of one that learned nothing, or of the
+    idealised model (null "twin").
+    """
+    shared, is_idealised = context.shared, null == IDEALISED
+    allowed = IDEALISED_TIMES if is_idealised else NULL_TIMES if null else TIMES
+    one, times = shared.models[model], allowed[context.size]
+    if null in NULLS:
+        one = learned_nothing(one, null, seed)
+    data = iterate(
+        one,
+        **shared.reads(model, "first", sentence_number),
+        times=times,
+        idealised=is_idealised,
+    )
     n, steps, word = data.sizes["token"], np.arange(data.sizes["step"]), data["word"].values
     received, leaders = data["received"].values, data["leader"].values
     upper = np.triu_indices(n, 1)
@@ -216,7 +209,7 @@ def repeat_layer(
         "clusters": float(data["clusters"][-1]),
         "cosine": float(data["cosine"][-1]),
         "outcome": data.attrs["outcome"],
-        "half": first_below(data["clusters"].values / n, 0.5),
+        "half": first_below(data["clusters"].values / n, FEW),
         "rate": float(data.attrs["rate"]),
         "rate_high": float(data.attrs["rate_high"]),
         "first_leader": str(word[int(leaders[0])]),
@@ -227,6 +220,9 @@ def repeat_layer(
         "same_of_joined": float(is_same[is_joined].mean()) if is_joined.any() else float("nan"),
         "passed": float(data["passed"].values[-1]),
         "times": times,
+        "steps": data.attrs["steps"],
+        "change": float(data["change"][-1]),
+        "alone": float(data["clusters"][0]),
     }
     depth = one.config.layers
     row["at_depth"] = float(data["cosine"].values[depth]) if len(steps) > depth else float("nan")
@@ -258,21 +254,6 @@ def rms(matrix: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
 
 
-def curve_of(part: Any, variant: str, seed: int, layers: int) -> list[dict[str, Any]]:
-    """Mean cosine and effective rank over tokens, step by step, to the depth of the model."""
-    cosine, rank = part["cosine"].values, part["rank"].values / part.sizes["token"]
-    return [
-        {
-            "variant": variant,
-            "seed": seed,
-            "step": step,
-            "cosine": float(cosine[step]),
-            "rank": float(rank[step]),
-        }
-        for step in range(layers + 1)
-    ]
-
-
 def assemble(results: Results) -> dict[str, Any]:
     """Tables of stacks, of curves, of guesses, of models, and of the tied layer."""
     rows, curves, chances = [], [], []
@@ -282,11 +263,7 @@ def assemble(results: Results) -> dict[str, Any]:
     where = results.rows("variants", "places")
     for model, which in dict.fromkeys((row["model"], row["which"]) for row in where):
         here = [row for row in where if (row["model"], row["which"]) == (model, which)]
-        names = ("model", "which", "sentence_number", "blind")
-        chances += [
-            {name: row[name] for name in names} | chance
-            for row, chance in zip(here, agree_by_chance(here), strict=True)
-        ]
+        chances += [{"model": model, "which": which, **chance} for chance in guesses(here)]
     found = {
         "stacks": rows,
         "curves": curves,
@@ -295,14 +272,15 @@ def assemble(results: Results) -> dict[str, Any]:
         "sizes": results.rows("nulls", "sizes"),
     }
     for name, which in (("tied", "rows"), ("tied_curves", "curves")):
-        found[name] = [row for part in ("tied", "tied_nulls") for row in results.rows(part, which)]
+        parts = ("tied", "tied_idealised", "tied_nulls")
+        found[name] = [row for part in parts for row in results.rows(part, which)]
     data = {name: table_of_rows(table) for name, table in found.items() if table}
     data["models"].attrs |= {"why": results.why} if results.why else {}
     return data
 
 
 def tied_grid(size: str, nulls: Sequence[str]) -> Grid:
-    """Ten sentences in the tied layer, and in layers that learned nothing."""
+    """Ten sentences in tied layers of these kinds."""
     seeds = range(SEEDS[size]) if nulls == NULLS else [0]
     return Grid({"model": [TIED[size]], "null": nulls, "seed": seeds, "sentence_number": range(10)})
 
@@ -330,7 +308,13 @@ compute = Parts(
             repeat_layer,
             partial(tied_grid, nulls=[""]),
             "the layer of {model}, again and again",
-            share=0.2,
+            share=0.3,
+        ),
+        "tied_idealised": Part(
+            repeat_layer,
+            partial(tied_grid, nulls=[IDEALISED]),
+            "the idealised layer of {model}",
+            share=0.1,
         ),
         "tied_nulls": Part(
             repeat_layer, partial(tied_grid, nulls=NULLS), "{null} layers of {model}", share=0.1

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.significance import Sign
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
-from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks
+from attnlab.models.studies.agreement import SCALES
+from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks, groups_at
 from attnlab.models.studies.sentences import COSINE, TITLES
 from attnlab.render.sentence_figure import LOOKS
 from attnlab.render.style import (
@@ -27,6 +29,7 @@ from attnlab.render.style import (
 )
 
 from .claims import all_answers, stacks_of
+from .experiment import IDEALISED
 
 SHOWN = ("real", "twin", "no_mlp", "random", "untrained")
 DEPTH_ROWS = {"cosine": "mean cosine of pairs", "rank": "effective rank / tokens"}
@@ -178,6 +181,7 @@ def draw_tied(data: Data) -> Any:
     depth = int(select(data["models"], model=model)["layers"].values[0])
     looks = [
         *((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
+        (IDEALISED, PALETTE[1], 0.8, "solid", TITLES[IDEALISED]),
         ("", PALETTE[0], 1.2, "solid", "its own layer"),
     ]
     figure = new_figure(9.6, 3.9)
@@ -210,7 +214,7 @@ def draw_tied(data: Data) -> Any:
         figure,
         f"{model}: its one layer, again and again",
         "A line for each of ten sentences, and for the same with layers of random and of untrained"
-        f" weights. Upright: the depth of the model, {depth}. Groups: tokens that a chain of"
+        f" weights, and with the idealised model. Upright: the depth of the model, {depth}. Groups: tokens that a chain of"
         f" cosines of {COSINE:g} or more joins.",
     )
     return figure
@@ -230,6 +234,7 @@ def tables(data: Data) -> dict[str, Any]:
             rows,
         )
     }
+    found["Groups at other cosines"] = _at_scales(data, answers)
     for (model, which), each in answers.items():
         found[f"{model}, {which} sentences: what the grades are made of"] = made_of(each)
     for model in dict.fromkeys(model for model, _ in answers):
@@ -237,18 +242,39 @@ def tables(data: Data) -> dict[str, Any]:
     return found | ({"One layer, again and again": _tied(data)} if "tied" in data else {})
 
 
+def _at_scales(data: Data, keys: Any) -> Any:
+    """The answer to question 4 for groups at other cosines."""
+    rows = []
+    for model, which in keys:
+        one = stacks_of(data, model, which)
+        names = [f"clusters_{100 * scale:.0f}" for scale in SCALES]
+        cells = [
+            f"{groups_at(one, name)} ({one.middle('real', name) / one.middle('real', 'n'):.2f},"
+            f" {one.middle('twin', name) / one.middle('real', 'n'):.2f})"
+            for name in names
+        ]
+        rows.append([f"{model}, {which}", *cells])
+    return (
+        (
+            "Does question 4 depend on the cosine at which groups are counted? One row per model and"
+            " set of sentences, one column per cosine: the grade, and in brackets the groups over"
+            " the tokens in the real stack and in the idealised model (medians)."
+        ),
+        ["model, sentences", *(f"cosine {scale:g}" for scale in SCALES)],
+        rows,
+    )
+
+
 def made_of(answers: list[Answer]) -> Any:
     """What the grades of one set are made of."""
 
     def cell(answer: Answer, name: str) -> str:
-        number, test = answer.beside[name]
+        number, test, stacks = answer.beside[name]
         if test is None:
             return number
         ties = f", {test.ties} tie{'s' if test.ties > 1 else ''}" if test.ties else ""
-        return (
-            f"{number}: {test.wins} of {test.wins + test.losses + test.ties}{ties}, p ="
-            f" {answer.p[name]:.2g}"
-        )
+        of_stacks = f"; stacks {_wins(stacks)}" if stacks is not None else ""
+        return f"{number}: {_wins(test)}{ties}, p = {answer.p[name]:.2g}{of_stacks}"
 
     rows = [
         [
@@ -263,11 +289,16 @@ def made_of(answers: list[Answer]) -> Any:
         (
             "Medians over sentences, for leaders means; of nulls the mean over stacks first. After"
             " the colon: in how many sentences the idealised model (in the first row the real"
-            " stack) is better, and p of the sign test after Holm."
+            " stack) is better, and p of the sign test after Holm. Stacks: of how many stacks of a"
+            " null it is better, in the mean over sentences."
         ),
         ["question", "grade", "theory", *(TITLES[null] for null in NULLS), "trivial guess"],
         rows,
     )
+
+
+def _wins(test: Sign) -> str:
+    return f"{test.wins} of {test.wins + test.losses + test.ties}"
 
 
 def spread(array: np.ndarray, digits: int = 2) -> str:
@@ -334,7 +365,7 @@ def _numbers(data: Data, model: str) -> Any:
 
 def _tied(data: Data) -> Any:
     tied, rows = data["tied"].to_dataframe(), []
-    for null in ("", *NULLS):
+    for null in ("", IDEALISED, *NULLS):
         part = tied[tied["null"] == null]
         settled, half = part[part["rate_high"] < 1], part["half"].dropna()
         leaders = [
@@ -343,6 +374,7 @@ def _tied(data: Data) -> Any:
         rows.append(
             [
                 TITLES[null] if null else "its own",
+                f"{part['steps'].max():.0f}",
                 f"{spread(part['clusters'], 0)} of {np.median(part['n']):.0f}",
                 spread(part["cosine"]),
                 _counted(part["outcome"]),
@@ -359,7 +391,8 @@ def _tied(data: Data) -> Any:
         )
     return (
         (
-            "One row per kind of layer. Groups: of so many tokens. Half: layers until half as many"
+            "One row per kind of layer. Layers: how long the longest was followed. Groups: of so many"
+            " tokens. Half: layers until half as many"
             " groups as tokens are left. Factor: by which differences inside groups shrink in a"
             " layer, where its 95 % interval is below 1. Same symbol: share of pairs in one group,"
             " and of all pairs. Lead: attention that the leader receives, times the mean, at first"
@@ -367,6 +400,7 @@ def _tied(data: Data) -> Any:
         ),
         [
             "layer",
+            "layers",
             "groups at the end",
             "mean cosine",
             "how it ends",

@@ -37,7 +37,7 @@ READS = ("activation_function", "do_layer_norm_before")
 EPS = 1e-5  # fixed in the original implementation
 
 
-@family("opt", model_types=("opt",))
+@family("opt", model_types=("opt",), inner="decoder.")
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of an OPTModel, with or without the language-model head."""
     must_be(raw, "position_embedding_type", "absolute", None)

@@ -54,6 +54,7 @@ MOST_DISTANCE = 1 << 20
         "num_hidden_layers": "num_layers",
         "head_dim": "d_kv",
     },
+    inner="encoder.",
 )
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of the encoder of a T5Model, with or without a head for some task on top.

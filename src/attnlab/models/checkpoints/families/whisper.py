@@ -32,6 +32,7 @@ READS = ("activation_function", "scale_embedding", "is_encoder_decoder")
     "whisper",
     model_types=("whisper",),
     aliases={**ALIASES, "num_key_value_heads": "encoder_attention_heads"},
+    inner="encoder.",
 )
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of the encoder of a WhisperModel, with or without a head for some task on top."""
