@@ -114,8 +114,8 @@ def file_bytes(variables: Variables, words: Mapping[str, int | float | str]) -> 
                 variable.attrs[word] = (
                     str(value) if isinstance(value, str) else value
                 )  # a word of an enumeration too
-        for word, about in words.items():
-            file.attrs[word] = str(about) if isinstance(about, str) else about
+        for word, fact in words.items():
+            file.attrs[word] = str(fact) if isinstance(fact, str) else fact
     return image.getbuffer()
 
 
