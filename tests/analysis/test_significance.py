@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from attnlab.analysis.clusters import adjusted_rand_index
-from attnlab.analysis.significance import holm, sign_test
+from attnlab.analysis.significance import block_test, holm, sign_test
 
 ZERO = np.zeros(10)
 
@@ -79,3 +81,23 @@ def test_holm_never_lowers_p_nor_changes_the_order():
 )
 def test_the_adjusted_rand_index_by_hand(one, other, index):
     assert adjusted_rand_index(np.array(one), np.array(other)) == pytest.approx(index)
+
+
+def test_a_block_is_exchanged_as_a_whole():
+    differences = np.array([1, 1, 0, 1, -1, 1, 1])
+    blocks = ["a", "a", "b", "b", "c", "d", "d"]
+    sums = [2, 1, -1, 2]
+    every = [abs(np.dot(signs, sums)) for signs in itertools.product([-1, 1], repeat=4)]
+    assert block_test(differences, blocks) == pytest.approx(np.mean(np.array(every) >= 4))
+    # one pair per block: the sign test, ties left out
+    assert block_test(differences, range(7)) == pytest.approx(
+        sign_test(differences > 0, differences < 0).p
+    )
+    assert block_test(differences, ["one"] * 7) == 1.0
+
+
+def test_blocks_that_agree_count_once_however_large_they_are():
+    small, large = (
+        block_test(np.ones(5 * size, int), np.repeat(range(5), size)) for size in (1, 9)
+    )
+    assert small == large == pytest.approx(2 / 32)

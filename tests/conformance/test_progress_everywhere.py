@@ -24,6 +24,7 @@ from attnlab.explorer.trained import flow_view, model_payload
 from attnlab.models.catalog.fetch import fetch
 from attnlab.models.catalog.sources import fetch_from_hub
 from attnlab.models.studies.dossier import dossier
+from attnlab.models.studies.stacks import read_stacks
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
 from attnlab.run import limit_of_spec
@@ -176,6 +177,9 @@ CASES = {
     ),
     "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(
         given.model, ids=IDS, progress=progress
+    ),
+    "models.studies.stacks.read_stacks": lambda given, progress: read_stacks(
+        given.model, [{"ids": IDS}, {"ids": IDS[:3]}], progress=progress
     ),
     "models.studies.tied.iterate": lambda given, progress: al.models.iterate(
         given.model, ids=IDS, times=20, progress=progress

@@ -48,6 +48,9 @@ MERGING = 4.0
 FIRST_LOOK = 12.0
 """log|u| from which on groups are looked for: before, none is resolved."""
 
+NEAR = 0.1
+"""Groups nearer to each other than this part of what is resolved may be taken as one."""
+
 ENOUGH = 1e-9
 """Discs this small beside the points are not followed until they are smaller, where they hold for
 ever.
@@ -63,6 +66,16 @@ LARGEST = 27.0
 in rounding.
 """
 
+LARGEST_CAUSAL = 33.0
+"""The same under the causal mask. Groups come together later there, and what tokens attend to inside
+a group does not matter to their discs.
+"""
+
+BETWEEN = 1.5
+"""By which log|u| grows from one look for several groups to the next under the causal mask, where a
+look takes longer.
+"""
+
 LONGEST = 100.0
 """Tokens are followed for this many times 1 / lambda_1 without being certified."""
 
@@ -76,6 +89,14 @@ AFTER_FIRST = 0.3
 """Once something is certified, this part of what is left may be spent to make it smaller, or to
 hold for longer.
 """
+
+
+HORIZON = (
+    "V has an eigenvalue of larger modulus than the leading one, which may move offsets inside a"
+    " group until they are seen."
+)
+CAUSAL_HORIZON = "Scores between groups are followed until then, and one may turn afterwards."
+"""Why several groups are certified for a time only."""
 
 
 @dataclass(eq=False)
@@ -105,8 +126,9 @@ def gather(
     fastest, piece = float(reach.rates[lead].real), 1.0 / reach.clock
     out = Gathering("growth", 0.0, 0.0, 0, None, {}, {})
     rest, look, wanted = allowance, 0, [int(at) for at in np.flatnonzero(times >= 0.0)]
+    largest, due = (LARGEST_CAUSAL if reach.is_causal else LARGEST), FIRST_LOOK
     try:
-        while flow.t * fastest < LONGEST and flow.log_size <= LARGEST:
+        while flow.t * fastest < LONGEST and flow.log_size <= largest:
             look += 1
             asked = [at for at in wanted if times[at] <= look * piece]
             wanted = wanted[len(asked) :]
@@ -117,7 +139,10 @@ def gather(
                 flow.regroup()
             if flow.log_size < FIRST_LOOK:
                 continue
-            found = _look(flow)
+            for_several = not reach.is_causal or flow.log_size > min(due, largest)
+            if for_several:
+                due = flow.log_size + BETWEEN
+            found = _look(flow, for_several)
             out.looks[look] = state_of(flow, flow.group).u
             if found is not None:
                 if out.found is None:
@@ -129,7 +154,7 @@ def gather(
                     else found.horizon is None and _is_within(found, ENOUGH)
                 ):
                     break
-        if out.found is None and flow.log_size > LARGEST:
+        if out.found is None and flow.log_size > largest:
             together = state_of(flow, np.zeros(reach.n, np.int64))
             out.kind = (
                 "groups"
@@ -163,14 +188,34 @@ def _states_between(flow: MergedFlow, times: dict[int, float]) -> dict[int, np.n
     return found
 
 
-def _look(flow: MergedFlow) -> Found | None:
+def _look(flow: MergedFlow, for_several: bool) -> Found | None:
     """What is certified now: all tokens as one group first, which needs no gap; then groups that
-    listen to themselves.
+    listen to themselves, under the causal mask also those that have one limit as one.
     """
     together = certify(state_of(flow, np.zeros(flow.reach.n, np.int64)))
-    if together is not None or len(flow.first) == 1:
+    if together is not None or not for_several:
         return together
-    return certify(state_of(flow, flow.group))
+    tried = [flow.group]
+    if flow.reach.is_causal:
+        tried = [_with_near_ones(flow), flow.group]
+    for number, group in enumerate(tried):
+        if group.max() > 0 and not any(np.array_equal(group, one) for one in tried[:number]):
+            found = certify(state_of(flow, group))
+            if found is not None:
+                return found
+    return None
+
+
+def _with_near_ones(flow: MergedFlow) -> np.ndarray:
+    """The groups of a flow, those that cannot be told apart along the leading coordinate as one."""
+    state = state_of(flow, flow.group)
+    lead = state.u[:, leading(flow.reach)]
+    near = np.abs(lead[:, None] - lead) < NEAR * RESOLVED * np.abs(lead).max()
+    near |= flow.group[:, None] == flow.group
+    number = np.arange(len(lead))
+    for _ in range(len(lead)):  # who is near one that is near
+        number = np.where(near, number, len(lead)).min(axis=1)
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
 def _is_within(found: Found, part: float) -> bool:
@@ -351,7 +396,7 @@ def _said(
     _, starts, labels = np.unique(group, return_index=True, return_inverse=True)
     labels = np.argsort(np.argsort(starts))[labels]
     # from the time `begin`: z counted from 0 is smaller by e^{-rate begin}
-    points = real_points(reach, state.centres[state.group], coordinates, state.t + begin)[number]
+    points = real_points(reach, state.discs.centres, coordinates, state.t + begin)[number]
     worst = float(np.exp(-reach.rates[coordinates].real.min() * begin)) if begin else 1.0
     horizon = None if first.horizon is None else first.horizon + begin
     is_alone = np.bincount(group, minlength=int(group.max()) + 1)[group] == 1
@@ -424,9 +469,9 @@ def _at_times(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(z (T, n, d), path (T, n, k)); NaN where the flow was not followed so far."""
     n, d = len(number), len(reach.B)
-    points = real_points(
-        reach, found.state.centres[found.state.group], coordinates, found.state.t + begin
-    )[number]
+    points = real_points(reach, found.state.discs.centres, coordinates, found.state.t + begin)[
+        number
+    ]
     z, path = np.full((len(times), n, d), np.nan), np.full((len(times), n, points.shape[1]), np.nan)
     for index, t in enumerate(times):
         if index in one.z:
@@ -458,18 +503,29 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
     who = "each group" if count > 1 else "the group"
     if found.is_turning:
         turn = 2.0 * math.pi / rate.imag
-        horizon = (found.horizon or math.inf) + begin
+        until, beyond = (
+            (
+                f"at t = {found.state.t + begin:.4g}",
+                " Under the causal mask the first token of a group attends to itself only, and the"
+                " others stay as near to it for ever.",
+            )
+            if found.horizon is None
+            else (
+                f"up to t = {found.horizon + begin:.4g}",
+                " Beyond this horizon nothing is claimed.",
+            )
+        )
         text = (
-            f"Certified up to t = {horizon:.4g}: {groups}, and {who} rotates. The leading"
+            f"Certified {until}: {groups}, and {who} rotates. The leading"
             f" eigenvalues of V are a pair, {rate.real:.4g} ± {rate.imag:.4g} i, so a group of two"
             " tokens or more has no final leader: the lead goes from token to token, once round the"
-            f" group in {turn:.3g}.{apart} Beyond this horizon nothing is claimed."
+            f" group in {turn:.3g}.{apart}{beyond}"
         )
     elif found.horizon is not None:
         text = (
-            f"Certified up to t = {found.horizon + begin:.4g}: {groups}.{apart} V has an eigenvalue"
-            " of larger modulus than the leading one, which may move offsets inside a group until"
-            " they are seen. Beyond this horizon nothing is claimed."
+            f"Certified up to t = {found.horizon + begin:.4g}: {groups}.{apart}"
+            f" {CAUSAL_HORIZON if reach.is_causal else HORIZON} Beyond this horizon nothing is"
+            " claimed."
         )
     else:
         text = (

@@ -1,28 +1,32 @@
 """The certificate for groups: where tokens end together, and any of them may lead.
 
 Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an
-eigenvector of V, of rate lambda.
+eigenvector of V, of rate lambda. Then u stays in a disc (discs.py).
 
     lambda > 0 real:         the interval of e^{-lambda t} u over the group shrinks, for ever
-    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s}
+    lambda = a + ib:         the disc of e^{-lambda t} u grows like e^{(|lambda| - a) s}, so what it
+                             proves holds up to a horizon
+    causal mask, a > 0:      that disc does not grow, and what it proves holds for ever
 
-with c and radius those of a disc around the group at s = 0. For lambda = a + ib the disc of
-e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
-are one group, nothing else is needed. Several groups need that no row listens to another group:
-Abel's test on the gaps between groups, with discs instead of points. One error per coordinate; a
-coordinate counts if its error is small (RESOLVED).
+If all tokens are one group, nothing else is needed. Several groups need that no row listens to
+another group: Abel's test on the gaps between groups, with discs instead of points. One error per
+coordinate; a coordinate counts if its error is small (RESOLVED).
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
+from attnlab.limits.discs import Discs, make_discs
 from attnlab.limits.merged import MergedFlow, Reach
 from attnlab.limits.problem import EPSILON
+from attnlab.limits.windows import Pair, open_until
 
 RESOLVED = 1e-6
 """The error of a coordinate that is given, relative to the largest point along the leading one."""
@@ -33,13 +37,20 @@ LEAST_HORIZON = 10.0
 KEPT = 0.5
 """The part of RESOLVED that discs may use; the rest is for the error of the state."""
 
-SAFETY = 1.001
-"""Radii are made this many times larger, for what integrated offsets may be off."""
-
 SAME_KERNEL = 1e-9
 """Rates below this, relative to the largest, count as the kernel's."""
 
 HALVINGS = 30
+
+LATER = (5.0, 10.0, 20.0, 40.0, 80.0)
+"""lambda_1 times the times after a state up to which gaps are followed, to test them for ever from
+there on.
+"""
+
+SLOWER = (0.5, 0.1)
+"""Under the causal mask, growth that is tried for directions which grow more slowly, beside the
+leading rate.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,30 +66,10 @@ class State:
     tolerance: float  # relative error of u
     log_size: float
 
-    @property
-    def centres(self) -> np.ndarray:
-        """The middles of the groups, (groups, r)."""
-        return self._discs[0]
-
-    @property
-    def radii(self) -> np.ndarray:
-        """(groups, r)."""
-        return self._discs[1]
-
-    @property
-    def _discs(self) -> tuple[np.ndarray, np.ndarray]:
-        members = [self.u[self.group == g] for g in range(int(self.group.max()) + 1)]
-        centres = np.array(
-            [
-                ((one.real.max(axis=0) + one.real.min(axis=0)) / 2.0)
-                + 1j * ((one.imag.max(axis=0) + one.imag.min(axis=0)) / 2.0)
-                for one in members
-            ]
-        )
-        radii = np.array(
-            [np.abs(one - centre).max(axis=0) for one, centre in zip(members, centres, strict=True)]
-        )
-        return centres, SAFETY * radii
+    @cached_property
+    def discs(self) -> Discs:
+        """Where each token stays beside its group, as narrow as growing directions allow."""
+        return make_discs(self.u, self.group, self.reach.rates, self.reach.is_causal)
 
 
 def state_of(flow: MergedFlow, group: np.ndarray | None = None) -> State:
@@ -159,10 +150,10 @@ def errors(state: State, coordinates: np.ndarray, s: float) -> np.ndarray:
     infinite: for ever.
     """
     reach, found = state.reach, []
-    radii = state.radii.max(axis=0)
+    radii = state.discs.radii.max(axis=0)
     for a in coordinates:
         rate = reach.rates[a]
-        excess = abs(rate) - rate.real
+        excess = float(state.discs.growth[a] - rate.real)
         grown = (
             1.0
             if excess == 0.0
@@ -185,11 +176,8 @@ def certify(state: State) -> Found | None:
     allowed, at_once = _allowed(state), errors(state, np.array([lead]), 0.0).max()
     if not is_narrow(state):
         return None
-    is_turning = reach.rates[lead].imag != 0.0
-    longest = math.inf
-    if is_turning:
-        excess = abs(reach.rates[lead]) - fastest
-        longest = math.log(allowed / at_once) / excess if at_once > 0.0 else math.inf
+    excess = float(state.discs.growth[lead]) - fastest
+    longest = math.log(allowed / at_once) / excess if excess > 0.0 and at_once > 0.0 else math.inf
     span = _kept_apart(state, longest) if state.group.max() > 0 else longest
     if span is None or span * fastest < LEAST_HORIZON:
         return None
@@ -231,9 +219,10 @@ def shortened(found: Found, room: float) -> Found | None:
     rate, at_once = state.reach.rates[lead], float(errors(state, np.array([lead]), 0.0).max())
     if not at_once < room:
         return None
-    if found.horizon is None or rate.imag == 0.0 or at_once == 0.0:
+    excess = float(state.discs.growth[lead] - rate.real)
+    if found.horizon is None or excess == 0.0 or at_once == 0.0:
         return found
-    span = min(found.horizon - state.t, math.log(room / at_once) / float(abs(rate) - rate.real))
+    span = min(found.horizon - state.t, math.log(room / at_once) / excess)
     return (
         replace(found, horizon=float(state.t + span))
         if span * float(rate.real) >= LEAST_HORIZON
@@ -245,6 +234,8 @@ def _kept_apart(state: State, longest: float) -> float | None:
     """The longest time up to `longest` for which no row is shown to listen to another group; None
     if not even at once.
     """
+    if state.reach.is_causal:
+        return _kept_apart_by_mask(state)
     gaps = _Gaps(state)
     if not gaps.is_sound:
         return None
@@ -263,12 +254,32 @@ def _kept_apart(state: State, longest: float) -> float | None:
     return low
 
 
+def _kept_apart_by_mask(state: State) -> float | None:
+    """The same under the causal mask, where no disc outgrows the tokens: Abel's test now, or at a
+    later time up to which gaps are followed; or gaps for some time.
+    """
+    tried = [_Gaps(state, least) for least in SLOWER]
+    if not tried[0].is_sound:
+        return None
+    if any(gaps.hold(math.inf) for gaps in tried):
+        return math.inf
+    gaps = tried[0]
+    spans = [one / gaps.fastest for one in LATER]
+    end = next((s for s in spans if gaps.after(s).hold(math.inf)), None)
+    reached = gaps.open_until(spans[-1] if end is None else end)
+    if end is not None and reached >= end:
+        return math.inf
+    return reached if reached * gaps.fastest >= LEAST_HORIZON else None
+
+
 class _Gaps:
     """Abel's test for x_i^T M (x_i - x_k) of all i and k in different groups, centres exact and
     offsets in discs.
+
+    least: see `make_discs`, here beside the leading rate.
     """
 
-    def __init__(self, state: State):
+    def __init__(self, state: State, least: float = 0.0):
         reach, self.state = state.reach, state
         rates = reach.rates
         self.fastest = float(rates.real.max())
@@ -293,7 +304,18 @@ class _Gaps:
         self.fixed_k = reach.k0 - ((start * moves) @ (reach.KB @ right).T).real
         leak = 2.0 * math.exp(-LEAST_MARGIN)
         blur = state.tolerance * np.abs(state.u).max(axis=0) + leak
-        self.centres, self.radii = state.centres[:, moves], (state.radii + blur)[:, moves]
+        discs = make_discs(
+            state.u,
+            state.group,
+            rates,
+            reach.is_causal,
+            blur=blur,
+            least=least * self.fastest,
+        )
+        self.centres, self.radii = discs.centres[:, moves], discs.radii[:, moves]
+        self.growth = discs.growth[moves]
+        self.product = self.q.T @ self.k  # (r, r)
+        self.off = self.part * (self.size_q.T @ self.size_k)
         self.mu = 0.5 * self.fastest
         counts = float(np.exp(reach.bonus).sum())
         self.margin = (
@@ -304,7 +326,7 @@ class _Gaps:
 
     def hold(self, s: float) -> bool:
         """Whether all gaps stay above the margin up to s."""
-        excess = np.maximum(np.abs(self.rates) - self.fastest, 0.0)
+        excess = np.maximum(self.growth - self.fastest, 0.0)
         if math.isinf(s):
             if excess.any():
                 return False
@@ -312,68 +334,100 @@ class _Gaps:
         else:
             with np.errstate(over="ignore"):
                 inflated = self.radii * np.exp(np.minimum(excess * s, 600.0))
-        widest = np.minimum(np.abs(self.rates), self.fastest)
+        widest = np.minimum(self.growth, self.fastest)
         with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is not shown to hold
             return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
 
     def _row(self, i: int, radii: np.ndarray, widest: np.ndarray) -> bool:
-        state = self.state
-        g = state.group[i]
-        others = np.flatnonzero(state.group != g)
-        if state.reach.is_causal:
-            others = others[others < i]
-        if not others.size:
-            return True
-        product = self.q.T @ self.k  # (r, r)
-        off = self.part * (self.size_q.T @ self.size_k)
-        size = np.abs(product) + off
-        own, real = self.centres[g], self.rates.real
-        low, terms = [], []
-        for k in others:
-            h = state.group[k]
-            apart, both = own - self.centres[h], radii[g] + radii[h]
-            fixed = self.fixed_k[i] - self.fixed_k[k]
-            to_fixed, from_fixed = self.q.T @ fixed, self.fixed_q[i] @ self.k
-            all_k = self.all_k[i] + self.all_k[k]
-            to_off = self.part * (self.size_q.T @ all_k)
-            from_off = self.part * (self.all_q[i] @ self.size_k)
-            constant = float(self.fixed_q[i] @ fixed) + state.reach.bonus[i] - state.reach.bonus[k]
-            pairs = own[:, None] * product * apart[None, :]
-            turning = (self.rates[:, None] + self.rates[None, :]).imag != 0.0
-            low = [
-                np.where(turning, -np.abs(pairs), pairs.real)
-                - ROUNDING * 100.0 * np.abs(pairs)
-                - off * np.abs(own)[:, None] * np.abs(apart)[None, :],
-                -np.abs(own)[:, None] * size * both[None, :],
-                -radii[g][:, None] * size * np.abs(apart)[None, :],
-                -radii[g][:, None] * size * both[None, :],
-                _low(own * to_fixed, self.rates) - np.abs(own) * to_off,
-                -radii[g] * (np.abs(to_fixed) + to_off),
-                _low(from_fixed * apart, self.rates) - from_off * np.abs(apart),
-                -(np.abs(from_fixed) + from_off) * both,
-                np.array(
-                    [constant - 1e-12 * abs(constant) - 2.0 * self.part * self.all_q[i] @ all_k]
-                ),
-                np.array([-self.margin]),
-            ]
-            terms = [
-                real[:, None] + real[None, :],
-                real[:, None] + widest[None, :],
-                widest[:, None] + real[None, :],
-                widest[:, None] + widest[None, :],
-                real,
-                widest,
-                real,
-                widest,
-                np.zeros(1),
-                np.array([self.mu]),
-            ]
-            if not _abel(
-                np.concatenate([one.ravel() for one in low]),
-                np.concatenate([one.ravel() for one in terms]),
-            ):
-                return False
-        return True
+        return all(_stays_open(self.pair(i, int(k), radii, widest)) for k in self.others(i))
+
+    def others(self, i: int) -> np.ndarray:
+        """The tokens of other groups that row i sees."""
+        found = np.flatnonzero(self.state.group != self.state.group[i])
+        return found[found < i] if self.state.reach.is_causal else found
+
+    def pair(self, i: int, k: int, radii: np.ndarray, growth: np.ndarray) -> Pair:
+        """The gap of row i to token k, with discs that grow with `growth`."""
+        own, radius = self.centres[i], radii[i]
+        fixed = self.fixed_k[i] - self.fixed_k[k]
+        all_k = self.all_k[i] + self.all_k[k]
+        bonus = self.state.reach.bonus
+        constant = float(self.fixed_q[i] @ fixed) + float(bonus[i] - bonus[k])
+        return Pair(
+            self.rates,
+            growth,
+            own,
+            own - self.centres[k],
+            radius,
+            radius + radii[k],
+            self.product,
+            self.off,
+            self.q.T @ fixed,
+            self.part * (self.size_q.T @ all_k),
+            self.fixed_q[i] @ self.k,
+            self.part * (self.all_q[i] @ self.size_k),
+            constant,
+            1e-12 * abs(constant) + 2.0 * self.part * float(self.all_q[i] @ all_k),
+            self.margin,
+            self.mu,
+        )
+
+    def after(self, s: float) -> _Gaps:
+        """The same at a time s later: centres move, and discs grow."""
+        later = copy.copy(self)
+        later.centres = self.centres * np.exp(self.rates * s)
+        later.radii = self.radii * np.exp(self.growth * s)
+        later.margin = self.margin * math.exp(self.mu * s)
+        return later
+
+    def open_until(self, end: float) -> float:
+        """A time up to which all gaps are shown to stay above the margin, at most `end`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i in range(self.state.reach.n):
+                for k in self.others(i):
+                    if not end > 0.0:
+                        return 0.0
+                    pair = self.pair(i, int(k), self.radii, self.growth)
+                    end = open_until(pair, end)
+        return end
+
+
+def _stays_open(pair: Pair) -> bool:
+    """Whether Abel's test shows that the gap stays above its margin for ever."""
+    own, apart, size = np.abs(pair.own), np.abs(pair.apart), np.abs(pair.product) + pair.off
+    real, widest = pair.rates.real, pair.growth
+    pairs = pair.own[:, None] * pair.product * pair.apart[None, :]
+    turning = (pair.rates[:, None] + pair.rates[None, :]).imag != 0.0
+    low = [
+        np.where(turning, -np.abs(pairs), pairs.real)
+        - ROUNDING * 100.0 * np.abs(pairs)
+        - pair.off * own[:, None] * apart[None, :],
+        -own[:, None] * size * pair.both[None, :],
+        -pair.radius[:, None] * size * apart[None, :],
+        -pair.radius[:, None] * size * pair.both[None, :],
+        _low(pair.own * pair.to_fixed, pair.rates) - own * pair.to_off,
+        -pair.radius * (np.abs(pair.to_fixed) + pair.to_off),
+        _low(pair.from_fixed * pair.apart, pair.rates) - pair.from_off * apart,
+        -(np.abs(pair.from_fixed) + pair.from_off) * pair.both,
+        np.array([pair.constant - pair.constant_off]),
+        np.array([-pair.margin]),
+    ]
+    exponents = [
+        real[:, None] + real[None, :],
+        real[:, None] + widest[None, :],
+        widest[:, None] + real[None, :],
+        widest[:, None] + widest[None, :],
+        real,
+        widest,
+        real,
+        widest,
+        np.zeros(1),
+        np.array([pair.mu]),
+    ]
+    return _abel(
+        np.concatenate([one.ravel() for one in low]),
+        np.concatenate([one.ravel() for one in exponents]),
+    )
 
 
 def _low(values: np.ndarray, rates: np.ndarray) -> np.ndarray:

@@ -65,6 +65,12 @@ def test_the_mask_is_part_of_the_question():
     assert causal.groups == (2, 1, 1)
 
 
+def test_under_the_causal_mask_a_group_rotates_for_ever():
+    weights, B = factored(PAIR)
+    row = measure_end(weights, np.array([NEAR[i] for i in (2, 3, 1, 0)]) @ B.T, "causal")
+    assert end_of(row) == "groups, rotating" and row.horizon is None and row.groups == (2, 1, 1)
+
+
 def test_without_work_the_obstacle_is_named():
     weights, B = factored(PAIR)
     x0 = np.random.default_rng(0).normal(size=(9, 2)) @ B.T
@@ -190,5 +196,8 @@ def test_the_comparison_counts_pairs():
     assert together.sign.p == pytest.approx(2 * (1 + 9) / 2**9)  # 8 or 9 heads of 9 flips, twice
     assert together.p >= together.sign.p
     assert together.low < 0.9 < together.high and found["two or more"].sign.p == 1.0
+    assert together.block_p == pytest.approx(together.sign.p)
+    in_two = compare_ends(trained, random, blocks=["a"] * 5 + ["b"] * 5)
+    assert {one.end: one.block_p for one in in_two}["all together"] == pytest.approx(0.5)
     with pytest.raises(ValueError, match="one random head"):
         compare_ends(trained, random[:3])

@@ -15,7 +15,12 @@ from attnlab.models.checkpoints.forward import apply_norm, attention_output, fee
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.dossier import dossier
 from attnlab.models.studies.dossier_findings import findings as dossier_findings
-from attnlab.models.studies.sentences import measure_attention, measure_tokens, name_leaders
+from attnlab.models.studies.sentences import (
+    measure_attention,
+    measure_tokens,
+    name_leaders,
+    one_sentence,
+)
 from attnlab.models.studies.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
 from attnlab.render.dossier import dossier_page
@@ -465,7 +470,7 @@ def test_a_list_of_sentences_is_each_of_them():
         al.models.sentence(model, ["a", "b"], ids=texts)
 
 
-def test_an_idealised_model_that_stops_leaves_the_other_stacks():
+def test_an_idealised_model_that_stops_leaves_the_other_stacks(tmp_path):
     """Large matrices without a norm: tokens grow until double precision ends."""
     generator = np.random.default_rng(1)
     Q, K, V = (generator.normal(size=(2, 3, 6)) for _ in range(3))
@@ -481,8 +486,18 @@ def test_an_idealised_model_that_stops_leaves_the_other_stacks():
     for kind in ("layers", "words"):
         al.plot(data, kind=kind)
     assert "stopped" not in al.models.sentence(model, ids=0 * x + 1, only=["real"]).attrs
-    several = al.models.sentence(model, ids=[x, x[:3]], only=["twin"])
-    assert np.isnan(several["cosine"].sel(variant="twin").values[:, 1:]).all()
+    assert "max_steps" not in data.attrs["stopped"]  # sentence has no such option
+    still = np.zeros((3, 6))
+    still[:, 0] = 1e-12
+    several = al.models.sentence(model, ids=[x, still, x[:3]], only=["twin"])
+    assert np.isnan(several["cosine"].sel(variant="twin").values[[0, 2], 1:]).all()
+    said = several["stopped"].values.tolist()
+    alone = [one.attrs.get("stopped", "") for one in (one_sentence(several, k) for k in range(3))]
+    assert said[0] == data.attrs["stopped"] and said[1] == "" and alone == said
+    al.save(several, tmp_path / "several.nc")
+    assert al.load(tmp_path / "several.nc")["stopped"].values.tolist() == said
+    assert "stopped" not in one_sentence(several, 0).coords
+    assert "stopped" not in al.models.sentence(model, ids=[still, still], only=["twin"]).coords
 
 
 @pytest.mark.slow

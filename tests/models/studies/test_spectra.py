@@ -608,7 +608,7 @@ def test_the_page_of_models_names_them_all_and_claims_no_cause():
         assert name in page, "Add it to the table on the page."
     for words in ("No cause is claimed", "not a sample"):
         assert words in " ".join(page.split())
-    assert "8: +2.931 (gap 26 %)" in (DOCS / "experiments" / "models_survey.md").read_text()
+    assert "| L0H8 | +2.931 | 26% |" in (DOCS / "experiments" / "models_survey.md").read_text()
 
 
 def test_the_leading_good_triple_of_planted_heads_is_in_the_last_layer():

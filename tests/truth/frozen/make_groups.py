@@ -27,6 +27,9 @@ DIGITS, KNOWN = 50, 32
 LOGS = (14.0, 20.0, 28.5, 34.0)
 """log max|x| from which on tokens are written down."""
 
+LATE_LOGS = {"mask, close rates": (*LOGS, 44.0, 60.0, 80.0)}
+"""The same where groups under the causal mask may come together late."""
+
 FAMILIES = (
     "pair",
     "pair and others",
@@ -37,6 +40,7 @@ FAMILIES = (
     "many",
     "thin",
     "thin on two sides",
+    "mask, close rates",
 )
 COUNTS = {"many": 2}
 
@@ -61,6 +65,8 @@ def scores(rng, k, d):
 def draw(family, k):
     """The system number k of a family."""
     rng = np.random.default_rng([24, FAMILIES.index(family), k])
+    if family == "mask, close rates":
+        return draw_close(rng, k)
     if family.startswith("thin"):
         return draw_thin(rng, k, family == "thin on two sides")
     d = {"pair": 2, "strong": 3, "mask": 2}.get(family, 3)
@@ -131,12 +137,39 @@ def draw_thin(rng, k, on_two_sides):
     return {**pack(B @ C, grid(x0, 2.0**-20), Q=Q, K=K), "B": B.tolist(), "C": C.tolist()}
 
 
-def follow(record):
+def draw_close(rng, k):
+    """V = B C under the causal mask, whose second rate is close to the leading one, or to its pair."""
+    r = 3 + k % 2
+    d = r + 1 + k // 2 % 2
+    while True:
+        B, C = (grid(rng.uniform(-1.2, 1.2, shape), 2.0**-6) for shape in ((d, r), (r, d)))
+        rates, vectors = np.linalg.eig(C @ B)
+        real = np.sort(np.unique(np.round(rates.real, 9)))[::-1]
+        is_pair = rates[rates.real.argmax()].imag != 0.0
+        if (
+            len(real) > 1
+            and 0.4 < real[0] < 1.3
+            and real[1] > 0.85 * real[0]
+            and np.abs(rates).min() > 0.05
+            and np.linalg.cond(vectors) < 20
+            and (is_pair == (k % 3 == 0) or r == 3)
+        ):
+            break
+    x0 = start(rng, int(rng.integers(3, 6)), d) / 2.0
+    Q, K = scores(rng, k, d)
+    return {
+        **pack(B @ C, grid(x0, 2.0**-20), Q=Q, K=K, mask=True),
+        "B": B.tolist(),
+        "C": C.tolist(),
+    }
+
+
+def follow(record, logs):
     """What to store: tokens at late times."""
     begin = time.process_time()
     system, said = System(record), {"at": []}
     flow = Flow(system, DIGITS)
-    marks = list(LOGS)
+    marks = list(logs)
     while marks and time.process_time() - begin < CPU_LIMIT:
         if math.log(flow.size) >= marks[0]:
             marks.pop(0)
@@ -185,7 +218,7 @@ def main():
             ):
                 continue
             record = draw(family, k)
-            found = follow(record)
+            found = follow(record, LATE_LOGS.get(family, LOGS))
             one = {"name": name, **record, **found}
             file["systems" if found["at"] else "open"].append(
                 one if found["at"] else {"name": name, **found}

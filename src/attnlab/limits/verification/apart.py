@@ -4,8 +4,10 @@ limit stores.
     x_i(s) = f_i + sum_a v_a (c_a e^{lambda_a s} + offset) / lambda_a,      |offset| <= radius_a e^{|lambda_a| s}
 
 with the eigenvectors v_a of V that are stored, the discs (c, radius) of the group of i, and f_i
-what V does not move. Written apart from limits/groups.py, with tokens in place of reduced
-coordinates, and in NumPy's longest floating point numbers.
+what V does not move. Under the causal mask offsets from the first token of the group stay within
+radius_ia e^{g_a s}, with a slower growth g_a (SLOWER) and a radius of each token. Written apart
+from limits/groups.py, with tokens in place of reduced coordinates, and in NumPy's longest floating
+point numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 from attnlab.limits.problem import EPSILON, one_head
 from attnlab.limits.products import score_matrices
+from attnlab.limits.verification.gap_terms import Gap
 from attnlab.limits.verification.record import require
 from attnlab.types import Limit
 
@@ -23,6 +26,10 @@ LEAST = 50.0
 """Margins are at least this, plus log n and log of the largest coordinate: other groups have
 weights below e^-50.
 """
+
+SLOWER = (0.5, 0.1)
+"""Under the causal mask offsets are bounded with this growth, beside the leading rate, where they
+grow more slowly. Either may show it."""
 
 KERNEL = 1e-9
 """Rates below this part of the largest do not move tokens."""
@@ -52,18 +59,7 @@ def check_apart(limit: Limit, span: float) -> None:
     part = 8.0 * EPSILON * len(M) * float(values["condition"])
     reach, keys = np.abs(columns), np.abs(M) @ np.abs(columns)
     off = part * (reach.T @ keys)
-    excess = np.maximum(np.abs(rates) - lead, 0.0)
-    require(
-        math.isfinite(span) or not excess.any(),
-        "Offsets may outgrow the tokens, and the limit is given for ever.",
-    )
-    grown = np.exp(np.minimum(excess * span, 600.0)) if math.isfinite(span) else np.ones(len(rates))
-    require(
-        bool((grown < math.exp(600.0)).all()),
-        "Offsets outgrow the range of numbers before the horizon.",
-    )
     blur = float(values["tolerance"][0]) * np.abs(u).max(axis=0) + 2.0 * math.exp(-LEAST)
-    discs = [_disc(u[group == g], blur, grown) for g in range(int(group.max()) + 1)]
     counts = np.unique(values["same_as"], return_counts=True)[1]
     mu = 0.5 * lead
     margin = (
@@ -71,36 +67,71 @@ def check_apart(limit: Limit, span: float) -> None:
         + math.log(max(float(counts.sum()), 2.0))
         + max(math.log(float(np.abs(u).max())), 0.0)
     )
-    real, widest = rates.real, np.minimum(np.abs(rates), lead)
+    is_causal = one.mask.is_causal
+    if is_causal:
+        tried = [np.minimum(np.abs(rates), np.maximum(rates.real, part * lead)) for part in SLOWER]
+        ways = [(_chains(u, group, np.abs(rates) / growth, blur), growth) for growth in tried]
+    else:
+        excess = np.maximum(np.abs(rates) - lead, 0.0)
+        require(
+            math.isfinite(span) or not excess.any(),
+            "Offsets may outgrow the tokens, and the limit is given for ever.",
+        )
+        grown = (
+            np.exp(np.minimum(excess * span, 600.0)) if math.isfinite(span) else np.ones(len(rates))
+        )
+        require(
+            bool((grown < math.exp(600.0)).all()),
+            "Offsets outgrow the range of numbers before the horizon.",
+        )
+        of_group = [_disc(u[group == g], blur, grown) for g in range(int(group.max()) + 1)]
+        ways = [([of_group[g] for g in group], np.minimum(np.abs(rates), lead))]
     for i in range(len(u)):
-        seen = range(i) if one.mask.is_causal else range(len(u))
+        seen = range(i) if is_causal else range(len(u))
         for k in (k for k in seen if group[k] != group[i]):
-            (centre, radius), (other, far) = discs[group[i]], discs[group[k]]
-            gap, both, still = centre - other, radius + far, fixed[i] - fixed[k]
-            left, right = columns.T @ (M @ still), (fixed[i] @ M) @ columns
-            size = np.abs(product) + off
-            constant = fixed[i] @ M @ still + math.log(counts[i]) - math.log(counts[k])
-            terms = [
-                (
-                    _lower(np.outer(centre, gap) * product, rates[:, None] + rates[None, :])
-                    - np.outer(np.abs(centre), np.abs(gap)) * off,
-                    real[:, None] + real[None, :],
-                ),
-                (-np.outer(np.abs(centre), both) * size, real[:, None] + widest[None, :]),
-                (-np.outer(radius, np.abs(gap)) * size, widest[:, None] + real[None, :]),
-                (-np.outer(radius, both) * size, widest[:, None] + widest[None, :]),
-                (_lower(centre * left, rates), real),
-                (-radius * np.abs(left), widest),
-                (_lower(gap * right, rates), real),
-                (-both * np.abs(right), widest),
-                (np.array([constant]), np.zeros(1)),
-                (np.array([-margin]), np.array([mu])),
+            still = fixed[i] - fixed[k]
+            gaps = [
+                Gap(
+                    rates,
+                    growth,
+                    discs[i][0],
+                    discs[i][0] - discs[k][0],
+                    discs[i][1],
+                    discs[i][1] + discs[k][1],
+                    product,
+                    off,
+                    columns.T @ (M @ still),
+                    (fixed[i] @ M) @ columns,
+                    float(fixed[i] @ M @ still + math.log(counts[i]) - math.log(counts[k])),
+                    margin,
+                    mu,
+                )
+                for discs, growth in ways
             ]
             require(
-                _stays_positive(terms),
+                any(gap.stays_positive() for gap in gaps)
+                if not is_causal
+                else any(gap.is_open(span) for gap in gaps),
                 f"It does not follow that token {int(tokens[i])} never attends to token "
                 f"{int(tokens[k])}, which is in another group.",
             )
+
+
+def _chains(
+    u: np.ndarray, group: np.ndarray, factor: np.ndarray, blur: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(centre (r,), radius (r,)) of each token under the causal mask, where a token is moved by
+    earlier ones of its group only: the centre is the first of them.
+    """
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    for i, own in enumerate(u):
+        earlier = [j for j in range(i) if group[j] == group[i]]
+        centre = u[earlier[0]] if earlier else own
+        radius = np.abs(own - centre)
+        for j in earlier:
+            radius = np.maximum(radius, factor * found[j][1])
+        found.append((centre.astype(np.clongdouble), radius + blur))
+    return found
 
 
 def _disc(
@@ -113,20 +144,3 @@ def _disc(
     high = members.real.max(axis=0) + 1j * members.imag.max(axis=0)
     centre = (low + high) / 2.0
     return centre.astype(np.clongdouble), (np.abs(members - centre).max(axis=0) + blur) * grown
-
-
-def _lower(values: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Factors of e^{Re rate s} that are below the terms: oscillating ones at minus their
-    modulus.
-    """
-    return np.where(rates.imag != 0.0, -np.abs(values), values.real)
-
-
-def _stays_positive(terms: list[tuple[np.ndarray, np.ndarray]]) -> bool:
-    """Whether all partial sums are >= 0, exponents falling and equal ones together (Abel)."""
-    values = np.concatenate([np.ravel(one).astype(np.longdouble) for one, _ in terms])
-    exponents = np.concatenate([np.ravel(one) for _, one in terms])
-    order = np.argsort(-exponents, kind="stable")
-    is_last = np.append(np.diff(exponents[order]) < 0.0, True)
-    sums = np.cumsum(values[order])
-    return bool(np.isfinite(sums).all() and (sums[is_last] >= 0.0).all())

@@ -52,6 +52,19 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("changes of leader", lambda: check_no_events(limit))
 
 
+def _widest(offsets: np.ndarray, factor: float) -> float:
+    """Return how far tokens of a group get from its first one under the causal mask, beside
+    e^{Re lambda s}.
+
+    A token is moved by earlier ones only: it gets no farther than `factor` = |lambda| / Re lambda
+    times the farthest of them, or stays as near as it is.
+    """
+    farthest = 0.0
+    for offset in offsets:
+        farthest = max(farthest, float(offset), factor * farthest)
+    return farthest
+
+
 def _equation(limit: Limit) -> str:
     require(
         is_plain(limit.dynamics),
@@ -217,20 +230,21 @@ def _says(limit: Limit) -> str:
             np.allclose(limit.basis[:, column : column + width], wanted, rtol=0.0, atol=1e-12),
             "The basis is not made of the stored eigenvectors.",
         )
-        excess = abs(rate) - rate.real
+        is_causal = limit.dynamics.mask.is_causal
+        excess = 0.0 if is_causal else abs(rate) - rate.real
         if excess > 0.0 and math.isinf(span):
             raise Failed("A turning direction is given for ever, and discs around it grow.")
         for g in range(int(group.max()) + 1):
             members = u[group == g]
-            low = members.real.min(axis=0)[a] + 1j * members.imag.min(axis=0)[a]
-            high = members.real.max(axis=0)[a] + 1j * members.imag.max(axis=0)[a]
-            centre = (low + high) / 2.0
-            radius = (
-                float(np.abs(members[:, a] - centre).max())
-                * width
-                * length
-                * math.exp(-rate.real * (t + begin))
-            )
+            if is_causal:
+                centre = members[0, a]
+                largest = _widest(np.abs(members[:, a] - centre), abs(rate) / rate.real)
+            else:
+                low = members.real.min(axis=0)[a] + 1j * members.imag.min(axis=0)[a]
+                high = members.real.max(axis=0)[a] + 1j * members.imag.max(axis=0)[a]
+                centre = (low + high) / 2.0
+                largest = float(np.abs(members[:, a] - centre).max())
+            radius = largest * width * length * math.exp(-rate.real * (t + begin))
             radius *= 1.0 if excess == 0.0 else math.exp(excess * span)
             error = max(error, radius)
             w = centre * np.exp(-rate * (t + begin)) * length

@@ -87,6 +87,7 @@ def measure_radius(model: Model, number: int) -> tuple[float, str]:
     parts, rng = model.parts, np.random.default_rng(0)
     shape = (SAMPLES, min(SAMPLE_TOKENS, model.config.length))
     norm = parts.layers[number].attention_block.norm_before
+    given: np.ndarray
     if parts.embedding is None:
         if number == 0 and norm is None:
             return math.sqrt(model.config.d), ASSUMED

@@ -235,8 +235,8 @@ def because(answer: Answer, guess: str, far: str = "") -> str:
         rest = far if test is not None and is_better(test) else f"{guess} is as good or better"
         return f"better than the stacks with random weights, but {rest}."
     if answer.word == "no evidence":
-        return f"{_who(answer)} do as well."
-    return f"{_who(answer)} do as well, and so does {guess.rstrip(',')}."
+        return f"{_who(answer)} do as well or better."
+    return f"{_who(answer)} do as well or better, and so does {guess.rstrip(',')}."
 
 
 def _who(answer: Answer) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
-from attnlab.analysis.significance import Sign, holm, sign_test
+from attnlab.analysis.significance import Sign, block_test, holm, sign_test
 from attnlab.displayed import Displayed, short_repr
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.token_norms import entering
@@ -38,11 +38,12 @@ ENDS = {
     ),
     "two or more": "several limits for ever",
     "two or more, for a time": (
-        "several groups up to a horizon: V has an eigenvalue of larger modulus than the leading one"
+        "several groups up to a horizon, after which an eigenvalue of larger modulus than the leading"
+        " one, or one close to it, may bring them together"
     ),
     "together, rotating": (
-        "the leading eigenvalues are a pair: one group up to a horizon, whose leader changes for"
-        " ever"
+        "the leading eigenvalues are a pair: one group, whose leader changes for ever; up to a"
+        " horizon, under the causal mask for ever"
     ),
     "groups, rotating": "several such groups",
     "nothing grows": "no eigenvalue of V has a positive real part, so there are no limits of z",
@@ -132,9 +133,11 @@ def end_of(row: HeadEnd) -> str:
     """Return where the tokens end: one of ENDS."""
     if row.grade == "undecided":
         return "nothing grows" if row.nothing_grows else "undecided"
-    if row.horizon is None:
+    several = row.horizon is not None or max(row.groups, default=1) > 1
+    rotates = row.lambda1[1] != 0.0 and several
+    if row.horizon is None and not rotates:
         return "all together" if row.count == 1 else "two or more"
-    if row.lambda1[1] == 0.0:
+    if not rotates:
         return "two or more, for a time"
     return "together, rotating" if row.count == 1 else "groups, rotating"
 
@@ -190,7 +193,8 @@ class Compared(Displayed):
 
     count of total, low and high are of the trained heads (Wilson, 95 %, heads taken as
     independent); the same with random_ for random ones. sign: the exact test over pairs, ties left
-    out. p: that of `sign`, corrected by Holm for the number of ends.
+    out. p: that of `sign`, corrected by Holm for the number of ends. block_p, corrected_block_p: the
+    same for exchanges of whole blocks of pairs, such as layers.
     """
 
     end: str
@@ -204,13 +208,21 @@ class Compared(Displayed):
     random_high: float
     sign: Sign
     p: float
+    block_p: float
+    corrected_block_p: float
     __repr__ = short_repr
 
 
 def compare_ends(
-    trained: Sequence[HeadEnd], random: Sequence[HeadEnd], ends: Sequence[str] = tuple(ENDS)
+    trained: Sequence[HeadEnd],
+    random: Sequence[HeadEnd],
+    ends: Sequence[str] = tuple(ENDS),
+    blocks: Sequence[Any] | None = None,
 ) -> list[Compared]:
-    """Compare trained heads with the random head of each, row by row, for each end."""
+    """Compare trained heads with the random head of each, row by row, for each end.
+
+    blocks: what each pair belongs to, such as its layer; by default each pair is a block.
+    """
     if len(trained) != len(random):
         raise ValueError(
             f"Each trained head needs one random head: got {len(trained)} and {len(random)}."
@@ -220,8 +232,17 @@ def compare_ends(
         sign_test([float(name == end) for name in one], [float(name == end) for name in other])
         for end in ends
     ]
+    ps = [
+        block_test(
+            [int(a == end) - int(b == end) for a, b in zip(one, other, strict=True)],
+            range(len(one)) if blocks is None else blocks,
+        )
+        for end in ends
+    ]
     found = []
-    for end, sign, p in zip(ends, signs, holm([one.p for one in signs]), strict=True):
+    for end, sign, p, block_p, corrected in zip(
+        ends, signs, holm([one.p for one in signs]), ps, holm(ps), strict=True
+    ):
         a, b, total = one.count(end), other.count(end), len(one)
         found.append(
             Compared(
@@ -234,6 +255,8 @@ def compare_ends(
                 *wilson_interval(b, total),
                 sign,
                 float(p),
+                block_p,
+                float(corrected),
             )
         )
     return found

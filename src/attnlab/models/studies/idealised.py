@@ -27,13 +27,26 @@ import numpy as np
 from attnlab.dynamics import attention
 from attnlab.models.checkpoints.forward import Step, in_precision, layer_step, seen_by, steps
 from attnlab.models.checkpoints.model import Model
-from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory
 
 READS = {"layer": "layer_norm", "rms": "rms_norm"}
 """{kind of a norm: the read of attention}."""
 
 TOLERANCE = 1e-6
 """The relative tolerance. The stacks for comparison differ by tens of per cent."""
+
+
+WHY = {
+    Status.MAX_STEPS: (
+        f"It needs more than {Solve.max_steps:,} steps, because its tokens grow or turn too fast."
+    ),
+    Status.STALLED: (
+        "Its steps fall to rounding level: it blows up, or switches faster than double precision"
+        " resolves."
+    ),
+    Status.NON_FINITE: "A token leaves the range of double precision.",
+}
+"""The reasons, without advice: whoever reads a sentence cannot choose the steps."""
 
 
 class Unfinished(ValueError):
@@ -144,10 +157,11 @@ def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajec
     except RunInterrupted:
         raise KeyboardInterrupt from None
     except RunFailed as problem:
-        reached = problem.run.stats["reached"]
+        run = problem.run
+        why = WHY.get(run.status, run.status.value)
         raise Unfinished(
-            f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
-            f"{problem.run.status.value}"
+            f"The idealised model stops in layer {number} at t = {run.stats['reached']:.4g} of"
+            f" {t_end:g}. {why}"
         ) from None
 
 

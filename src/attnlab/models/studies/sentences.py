@@ -84,7 +84,9 @@ def sentence(
     text, ids : str, or array (n,), or list of them, optional
         A sentence, or the ids of tokens for a model without a tokenizer. A list of sentences or of
         arrays gives each variable one more axis in front, `text`. Tokens beyond the end of a
-        sentence are NaN, and their words are empty.
+        sentence are NaN, and their words are empty. If the idealised model stops early in one of
+        them, the coordinate `stopped` (text) says where, like the attribute of that name for one
+        sentence.
     special : bool, optional
         Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special`
         keeps it.
@@ -197,6 +199,7 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
             row[place] = data[name].values
         return ("text", *variable.dims), values, variable.attrs
 
+    stopped = [str(data.attrs.get("stopped", "")) for data in found]
     words = [[*map(str, data["word"].values), *[""] * (n - data.sizes["token"])] for data in found]
     attributes = {
         name: value
@@ -211,6 +214,7 @@ def join_sentences(found: Sequence[xarray.Dataset]) -> xarray.Dataset:
             "content": ("text", [str(data.attrs["text"]) for data in found]),
             "length": ("text", lengths),
             "unknown": ("text", [int(data.attrs["unknown"]) for data in found]),
+            **({"stopped": ("text", stopped)} if any(stopped) else {}),
             "word": (("text", "token"), np.array(words)),
             "is_special": joined("is_special", np.int8(0)),
             "id": joined("id", np.int64(-1)),
@@ -231,7 +235,9 @@ def one_sentence(data: xarray.Dataset, number: int) -> xarray.Dataset:
     named = one.isel(token=slice(length)).assign_attrs(
         kind="sentence", text=str(one["content"].values), unknown=int(one["unknown"])
     )
-    return named.drop_vars(["content", "length", "unknown"])
+    if "stopped" in named.coords and (stopped := str(named["stopped"].values)):
+        named.attrs["stopped"] = stopped
+    return named.drop_vars(["content", "length", "unknown", "stopped"], errors="ignore")
 
 
 MEANINGS = {

@@ -43,13 +43,14 @@ def read_stacks(
     *,
     known: Sequence[xarray.Dataset] = (),
     rng: int = 0,
-    progress: ProgressOption = None,
+    progress: ProgressOption = False,
 ) -> Stacks:
     """Return the Stacks of some sentences in one model.
 
     readings: the arguments of `sentence` for each one. known: what `sentence` returned for them, if
     it was called before, with the variants "real" and "twin". rng: the seed of the first stack of
-    each null; the others have the seeds after it.
+    each null; the others have the seeds after it. progress: False, True (a bar), a function
+    f(fraction, doing), or an al.Progress, which can also cancel.
     """
     rows, curves, places, layers = [], [], [], model.config.layers
     with track(progress, "the idealised model") as progress:

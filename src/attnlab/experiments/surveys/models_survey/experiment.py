@@ -21,7 +21,10 @@ DRAWS = {"full": 2000, "small": 300}
 PLANTED = {"planted, tied": (12, 2, True), "planted, six layers": (6, 1, False)}
 """Models in memory at size small: layers, repeats of the pattern, whether layers are tied."""
 
-MODELS = {"full": ("albert-chem", "minilm", "plbert", "stories15m"), "small": tuple(PLANTED)}
+MODELS = {
+    "full": ("albert-chem", "minilm", "plbert", "smollm2-135m", "stories15m"),
+    "small": tuple(PLANTED),
+}
 
 NUMBERS = {
     "lambda1": "size of λ₁",
