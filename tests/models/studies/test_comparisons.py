@@ -98,19 +98,22 @@ def test_attention_is_compared_text_by_text(both):
 
 
 def test_memory_does_not_grow_with_the_number_of_texts():
-    """One batch has up to 1024 tokens, 17 texts of 60. Four batches take no more memory than one."""
+    """A batch has up to 1024 tokens, 17 texts of 60. Twelve batches take no more memory than three:
+    attention that is kept makes it 3.7 times as much. Threads change a peak by a tenth or two.
+    """
     rng = np.random.default_rng(0)
     Q, K, V = (rng.normal(size=(8, 2, 4)) for _ in range(3))
     a = al.models.heads(Q, K, V, rng.normal(size=(8, 4, 2)))
     b = a.without(heads=[(0, 1)])
-    texts = list(rng.normal(size=(68, 60, 4)))
+    texts = list(rng.normal(size=(204, 60, 4)))
+    al.models.compare(a, b, texts=texts[:2])  # imports take memory, too
     peaks = []
-    for count in (17, 68):
+    for count in (51, 204):
         tracemalloc.start()
         al.models.compare(a, b, texts=texts[:count])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 def test_a_planted_change_is_found_where_it_is():
