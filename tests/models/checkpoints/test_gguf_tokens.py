@@ -199,8 +199,8 @@ def test_the_real_pieces_of_llama_2_give_the_ids_of_llama2c(tmp_path):
 
 
 WITHOUT = {
-    "scores": "tokenizer.ggml.scores must have one entry per token",
-    "token_type": "tokenizer.ggml.token_type must have one entry per token",
+    "scores": "tokenizer.ggml.scores must have one number per token",
+    "token_type": "tokenizer.ggml.token_type must have one number per token",
     "tokens": "has no list of tokens",
 }
 
@@ -224,6 +224,9 @@ def test_a_tokenizer_of_pieces_that_does_more_is_refused():
         ({"tokenizer.ggml.remove_extra_whitespaces": True}, "remove_extra_whitespaces"),
         ({"tokenizer.ggml.precompiled_charsmap": [1, 2]}, "precompiled_charsmap"),
         ({"tokenizer.ggml.tokens": ["a"] * 319}, "no pieces for single bytes"),
+        ({"tokenizer.ggml.scores": ["a"] * 319}, "scores must have one number per token"),
+        ({"tokenizer.ggml.scores": 3.0}, "scores must have one number per token"),
+        ({"tokenizer.ggml.token_type": "x"}, "token_type must have one number per token"),
     ):
         assert culprit in why_no_tokenizer(fields | more)
     neutral = {"tokenizer.ggml.remove_extra_whitespaces": False}

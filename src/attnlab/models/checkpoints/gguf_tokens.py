@@ -138,7 +138,7 @@ def _added(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _ends(ends: list[tuple[Any, str]], tokens: list[str]) -> Any:
     """Return the step that adds tokens at the ends, given as (id, "bos" or "eos"), or None."""
-    known = [(one, end) for one, end in ends if isinstance(one, int) and one < len(tokens)]
+    known = [(one, end) for one, end in ends if isinstance(one, int) and 0 <= one < len(tokens)]
     if not known:
         return None
     pieces = {end: {"SpecialToken": {"id": tokens[number], "type_id": 0}} for number, end in known}
