@@ -94,6 +94,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models.survey": "",
         "models.intervals": "",
         "models.compare": "",
+        "models.table": "",
         "models.iterate": "",
         "models.dossier": "",
         "models.Dossier": "",

@@ -1,4 +1,6 @@
-"""Makes the pictures of docs/figures.md: `python docs/make_figures.py`."""
+"""Makes the pictures of docs/figures.md, and that of a comparison in docs/models.md:
+`python docs/make_figures.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,30 @@ import attnlab as al
 IMAGES = Path(__file__).parent / "images"
 
 
+TEXTS = (
+    "The cat sat on the mat.",
+    "Dogs bark at night.",
+    "Rain fell on the quiet town.",
+    "She reads a long book about the sea.",
+    "Prices rose again last month, and nobody knows why.",
+    "Water boils at a hundred degrees.",
+    "He forgot his keys on the kitchen table.",
+    "Old trees grow slowly.",
+)
+
+
+def draw_comparison() -> None:
+    """Draw which heads of minilm attend differently when three heads are left out."""
+    m = al.models.load("minilm")
+    table = al.models.compare(m, m.without(heads=[(0, 3), (2, 7), (2, 9)]), texts=TEXTS)
+    al.plot(table).savefig(IMAGES / "models_compare.png", dpi=90)
+
+
 def main() -> None:
-    """Draw one run as a paper would show it, attention of several heads, and a sentence."""
+    """Draw one run as a paper would show it, attention of several heads, a sentence, and a
+    comparison.
+    """
+    draw_comparison()
     rng = np.random.default_rng(0)
     run = al.simulate(al.Weights(V=np.eye(2)), rng.uniform(-5, 5, (20, 2)), t_end=5.0)
     al.plot(run, width=3.4, title=False).savefig(IMAGES / "figures_column.png")

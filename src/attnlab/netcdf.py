@@ -77,7 +77,7 @@ def dataset_bytes(dataset: xarray.Dataset) -> memoryview:
     return image.getbuffer()
 
 
-def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryview:
+def file_bytes(variables: Variables, words: Mapping[str, int | float | str]) -> memoryview:
     """Return arrays and words as the bytes of a file. It does not use xarray, whose import takes
     longer than a small run.
     """
@@ -114,8 +114,8 @@ def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryvi
                 variable.attrs[word] = (
                     str(value) if isinstance(value, str) else value
                 )  # a word of an enumeration too
-        for word, value in words.items():
-            file.attrs[word] = str(value) if isinstance(value, str) else value
+        for word, fact in words.items():
+            file.attrs[word] = str(fact) if isinstance(fact, str) else fact
     return image.getbuffer()
 
 

@@ -37,7 +37,7 @@ CONFORMANCE = {
     "axes": "conformance/test_axes.py",
     "engine.cores": "conformance/test_compiled_members.py",
     "experiments": "conformance/test_experiments.py",
-    "limits.proof": "limits/test_proof.py",
+    "limits.proof": "limits/proof/test_enclosures.py",
     "limits.verification": "limits/test_verification.py",
     "models.checkpoints.families": "conformance/test_families.py",
     "notebook": "notebook/test_displays.py",

@@ -159,7 +159,10 @@ RESULTS: dict[str, tuple[Any, set[str]]] = {
     "several tokens": (lambda: reader().tokens(["a cat", "sat"]), STORED),
     "survey": (lambda: al.models.survey(bert(), TEXTS), DRAWN | STORED),
     "intervals": (lambda: al.models.intervals(example("survey")), STORED),
-    "comparison": (lambda: al.models.compare(bert(), bert(), texts=TEXTS), STORED),
+    "comparison": (lambda: al.models.compare(bert(), bert(), texts=TEXTS), DRAWN | STORED),
+    "comparison of matrices": (lambda: al.models.compare(bert(), bert(), bert()), DRAWN | STORED),
+    "table of a sentence": (lambda: al.models.table(example("sentence")), STORED),
+    "table of a flow": (lambda: al.models.table(flow()), STORED),
     "weights of a head": (lambda: bert().weights(0, 1), set()),
     "findings": (lambda: al.models.findings(flow()), set()),
     "hidden states": (lambda: bert().hidden_states(IDS), set()),
@@ -185,6 +188,7 @@ RETURNED = {
     "survey": "survey",
     "intervals": "intervals",
     "compare": "comparison",
+    "table": "table of a sentence",
     "dossier": "Dossier",
 }
 """{function of al.models: the example above that it returns}."""

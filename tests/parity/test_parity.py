@@ -259,7 +259,9 @@ def fetched(name: str):
     return al.models.load(name), catalog.folder_of(name)
 
 
-@pytest.mark.parametrize("name, kind", [("minilm", "BertModel"), ("albert-chem", "AlbertModel")])
+@pytest.mark.parametrize("name, kind", [
+    ("minilm", "BertModel"), ("albert-chem", "AlbertModel"), ("rxnmapper", "AlbertModel"), ("rxnfp", "BertModel"),
+])  # fmt: skip
 def test_trained_weights_give_the_original(name, kind, capsys):
     ours, folder = fetched(name)
     model = (

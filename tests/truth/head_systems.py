@@ -4,12 +4,15 @@ simulation of them.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
 import attnlab as al
 from attnlab.types import Limit
+
+WIDE = 40
 
 
 class HeadSystem(NamedTuple):
@@ -44,6 +47,25 @@ def draw_heads(seed: int) -> HeadSystem:
     return HeadSystem(np.stack(M), v, rng.uniform(-1, 1, (n, d)) * rng.choice([1.0, 2.0, 5.0]))
 
 
+def widened(M: np.ndarray, v: np.ndarray, x0: np.ndarray) -> tuple[al.Weights, np.ndarray]:
+    """(weights, tokens) of the same flow in WIDE coordinates: tokens (n, d) stand there several times,
+    multiplied by powers of 2; queries read one copy, keys another. The first copy is x0 itself.
+    """
+    (n, d), heads = x0.shape, len(v)
+    scale = 2.0 ** (np.arange(WIDE // d) % 5)
+    tokens = np.zeros((n, WIDE))
+    tokens[:, : len(scale) * d] = (scale[:, None] * x0[:, None, :]).reshape(n, -1)
+    Q, K = np.zeros((2, heads, d, WIDE))
+    Q[:, :, d : 2 * d], K[:, :, 3 * d : 4 * d] = np.eye(d) / scale[1], M / scale[3]
+    return al.Weights(Q=Q, K=K, V=v[:, None, None] * np.eye(WIDE)), tokens
+
+
+def first_copy(limit: Limit, d: int) -> Limit:
+    """The Limit of `widened` tokens in the d coordinates of the first copy."""
+    cut = {name: getattr(limit, name)[..., :d] for name in ("x0", "points", "z", "path")}
+    return dataclasses.replace(limit, **cut, basis=np.eye(d))
+
+
 def velocity(system: HeadSystem, x: np.ndarray) -> np.ndarray:
     """sum_h v_h sum_j P^h_ij x_j by loops, (n, d)."""
     out = np.zeros_like(x)
@@ -71,6 +93,16 @@ def rescaled_by_loops(system: HeadSystem, t_end: float) -> np.ndarray:
         atol=1e-13,
     )
     return found.y[:, -1].reshape(shape) * np.exp(-system.v.sum() * t_end)
+
+
+def expm(A: np.ndarray) -> np.ndarray:
+    """e^A of a small matrix by its series, halved and squared: SciPy's asks for all cores."""
+    small, term = A / 64.0, np.eye(len(A))
+    total = term.copy()
+    for k in range(1, 22):
+        term = term @ small / k
+        total += term
+    return np.linalg.matrix_power(total, 64)
 
 
 def by_heads(limit: Limit, order: np.ndarray) -> np.ndarray:

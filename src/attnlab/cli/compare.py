@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,14 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_outputs, check_table_name, write_table
+from attnlab.cli.outputs import (
+    Output,
+    check_figure_name,
+    check_outputs,
+    check_table_name,
+    rows_of,
+    write_table,
+)
 from attnlab.cli.say import has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
@@ -19,6 +27,7 @@ from attnlab.models.checkpoints.head_names import name_head
 
 MODEL = "The first model: a name, a folder with config.json and weights, or hf:owner/name."
 OTHERS = "One or more models of the same shape, each compared with the first."
+FIGURE = "Draw which heads changed, layers x heads (.png, .pdf, .svg)."
 CSV = "Write the table with all numbers of all heads into this file (.csv, .parquet)."
 
 SHOWN = 12
@@ -52,6 +61,9 @@ def compare(
     special: Annotated[
         bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")
     ] = True,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", "-o", metavar="FILE", help=FIGURE)
+    ] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help=CSV)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole table as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
@@ -61,15 +73,17 @@ def compare(
     Matrices are compared exactly. With texts, attention is compared too, and a test says which
     heads attend differently.
     """
-    if csv is not None:
-        for source in (model, *others):
-            check_outputs([Output("--csv", csv, check_table_name)], Path(source), force)
+    named = (("--figure", figure, check_figure_name), ("--csv", csv, check_table_name))
+    outputs = [Output(option, path, check) for option, path, check in named if path is not None]
+    for source in (model, *others):
+        check_outputs(outputs, Path(source), force)
     given: list[Any] = [] if texts is None else list(read_lines(texts))
     if texts is not None and not given:
         raise ValueError(f"{texts} must hold at least one text, one per line, but it is empty.")
     numbers = [np.array(read_ids(one)) for one in ids or []]
     from attnlab.models.catalog.sources import load
     from attnlab.models.studies.comparisons import compare as compared
+    from attnlab.models.studies.comparisons import each_model
     from attnlab.models.studies.findings import findings
 
     loaded = [load(source) for source in (model, *others)]
@@ -86,28 +100,31 @@ def compare(
         record = {
             **table.attrs,
             "said": findings(table),
-            "rows": [plain(row) for row in table.to_dict("records")],
+            "rows": rows_of(table),
         }
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
-        for number, one in enumerate(loaded[1:]):
-            heads = len(table) // (len(loaded) - 1)
-            part = table.iloc[number * heads : (number + 1) * heads]
-            _print(part, f"{loaded[0].name} and {one.name}")
+        for name, part in each_model(table):
+            _print(part, table.attrs, f"{loaded[0].name} and {name}")
         for line in findings(table):
             say_paragraph(line)
+    if figure is not None:
+        from attnlab.render.comparison_figure import draw_comparison
+
+        draw_comparison(table).savefig(figure)
     if csv is not None:
         write_table(csv, table)
-        say(f"Table written to {csv}.", err=as_json)
+    for path, what in ((figure, "Figure"), (csv, "Table")):
+        if path is not None:
+            say(f"{what} written to {path}.", err=as_json)
 
 
-def _print(part: Any, name: str) -> None:
+def _print(part: Any, facts: Mapping[str, Any], name: str) -> None:
     """Print the heads that changed most: by attention if there are texts, else by V and M."""
-    facts = part.attrs
-    by = ["attention_change"] if facts["texts"] else ["value_change", "score_change"]
-    order = part[by].fillna(np.inf).max(axis=1).sort_values(ascending=False, kind="stable").index
+    from attnlab.models.studies.comparisons import most_changed
+
     rows = []
-    for row in part.loc[order[:SHOWN]].itertuples():
+    for row in most_changed(part, SHOWN).itertuples():
         cells = [
             name_head(row.layer, row.head),
             *(_number(value, ".0%") for value in (row.value_change, row.score_change)),

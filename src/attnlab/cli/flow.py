@@ -18,15 +18,17 @@ from attnlab.cli.outputs import (
     check_outputs,
     check_run_name,
     check_spec_name,
+    check_table_name,
+    rows_of,
+    write_table,
 )
 from attnlab.cli.plot import Title, Width, check_width, draw_into, say_caption
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain, record
 from attnlab.cli.token_ids import check_tokenizer, read_ids
-from attnlab.files import write_text
 from attnlab.models.checkpoints.head_names import name_head, name_heads
-from attnlab.netcdf import write_dataset
+from attnlab.store import save
 from attnlab.verdicts import count_outcomes
 
 MODEL = (
@@ -40,9 +42,6 @@ START = (
 STEPPER = "How it is solved. Default: adaptive for a small system, else rk4."
 STEPS = "The length of fixed steps; 0: adaptive steps. Default: 0.01 for rk4 and euler."
 CHECK = "Verdicts of the theory, for one head. Default: only if they do not take minutes."
-NUMBERS = ("clusters", "cosine", "cosine_low", "rank", "log_norm", "radius")
-ROUNDING = 1e-12
-"""A modulus of an eigenvalue this close to 1 counts as 1."""
 
 HEADS_LEGEND = (
     "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: the"
@@ -113,7 +112,10 @@ def flow(
     title: Title = True,
     nc: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every number into this NetCDF file (.nc)."),
+        typer.Option(
+            metavar="FILE",
+            help="Write everything, the limit too, into this NetCDF file (.nc) for al.load.",
+        ),
     ] = None,
     spec: Annotated[
         Path | None,
@@ -124,7 +126,10 @@ def flow(
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write numbers, one line per time, into this .csv file."),
+        typer.Option(
+            metavar="FILE",
+            help="Write numbers, one line per time, into this file (.csv, .parquet).",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")
@@ -137,13 +142,9 @@ def flow(
     The flow has attention only: no biases, norms or feed-forward layers. A run that stops early is
     shown up to its end.
     """
-    if csv is not None and csv.suffix.lower() != ".csv":
-        raise ValueError(
-            f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}."
-        )
     named = (
         ("-o", figure, check_figure_name),
-        ("--csv", csv, lambda path: None),
+        ("--csv", csv, check_table_name),
         ("--nc", nc, check_run_name),
         ("--spec", spec, check_spec_name),
     )
@@ -155,6 +156,7 @@ def flow(
     _check_start(text, ids, start, n)
     from attnlab.models.catalog.sources import load
     from attnlab.models.studies.flows import flow as flow_of
+    from attnlab.models.studies.tidy import table
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
@@ -189,9 +191,9 @@ def flow(
     )
     caption = None if figure is None else draw_into(figure, found, width, title)
     if csv is not None:
-        write_text(csv, _table(found.data).to_csv(index=False))
+        write_table(csv, table(found))
     if nc is not None:
-        write_dataset(nc, found.data)
+        save(found, nc)
     if spec is not None and found.run.spec is not None:  # only a model with a name has a Spec
         found.run.spec.save(spec)
     if as_json:
@@ -217,30 +219,9 @@ def _check_start(text: str | None, ids: str | None, start: str | None, n: int | 
         )
 
 
-def _table(data: Any) -> Any:
-    """Return one row per time: the numbers of the tokens and of P (means over heads), and the
-    leader.
-    """
-    import pandas
-
-    from attnlab.models.studies.flow_findings import second_moduli
-
-    second = second_moduli(data)
-    return pandas.DataFrame(
-        {
-            "time": data["time"].values,
-            **{name: data[name].values for name in NUMBERS},
-            "second_modulus": second,
-            "gap": np.where(second > 1 - ROUNDING, 0.0, 1 - second),
-            "attention_rank": data["attention_rank"].values.mean(axis=1),
-            "leader": data["leader"].values,
-            "leader_word": data["word"].values[data["leader"].values],
-            "leader_share": data["received"].values.max(axis=1),
-        }
-    )
-
-
 def _record(found: Any) -> dict[str, Any]:
+    from attnlab.models.studies.tidy import table
+
     data = found.data
     limit = found.limit
     return {
@@ -249,7 +230,7 @@ def _record(found: Any) -> dict[str, Any]:
         "words": list(found.words),
         "explained": data["explained"].values,
         "heads": [_head_record(one) for one in found.heads],
-        "times": _table(data).to_dict(orient="records"),
+        "times": rows_of(table(found)),
         "label": data["label"].values[-1].astype(int),
         "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1],
@@ -315,6 +296,7 @@ def _clusters(found: Any) -> list[dict[str, Any]]:
 
 def _print(found: Any) -> None:
     from attnlab.models.studies.flow_findings import MOST_CLUSTERS, list_words, quote_word
+    from attnlab.models.studies.tidy import table
 
     data = found.data
     rows: list[tuple[Any, ...]]
@@ -340,7 +322,7 @@ def _print(found: Any) -> None:
         "what fails",
     )
     print_table(f"{_place(data)}: the eigenvalues of V = W_O W_V", HEADS_LEGEND, columns, rows)
-    table, times = _table(data), np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
+    times = np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
     rows = [
         (
             f"{row.time:.3g}",
@@ -354,7 +336,7 @@ def _print(found: Any) -> None:
             f"{row.radius:.6g}",
             f"{quote_word(row.leader_word)} {row.leader_share:.0%}",
         )
-        for row in table.iloc[times].itertuples()
+        for row in table(found).iloc[times].itertuples()
     ]
     several = data.sizes["head"] > 1
     second, radius = (

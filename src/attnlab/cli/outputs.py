@@ -99,6 +99,16 @@ def write_table(path: Path, table: Any) -> None:
         save(table, path)
 
 
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of a pandas table for JSON; a missing whole number is None."""
+    import pandas
+
+    return [
+        {name: None if value is pandas.NA else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
 def check_result_name(path: Path) -> None:
     """Refuse a name that is neither for numbers nor for a figure."""
     if path.suffix.lower() not in RESULT_SUFFIXES:

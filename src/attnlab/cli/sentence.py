@@ -18,14 +18,15 @@ from attnlab.cli.outputs import (
     check_outputs,
     check_run_name,
     check_table_name,
+    rows_of,
     write_table,
 )
 from attnlab.cli.say import has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
 from attnlab.cli.token_ids import check_tokenizer, read_ids
-from attnlab.netcdf import write_dataset
 from attnlab.progress import track
+from attnlab.store import save
 
 MODEL = (
     "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -40,18 +41,6 @@ LAYER = "The layer that the variant `tied` and the iteration repeat, counted fro
 ITERATED = (
     "Draw into this file what one layer does when it is repeated (also for a model whose layers are"
     " not tied)."
-)
-NUMBERS = (
-    "cosine",
-    "cosine_low",
-    "clusters",
-    "rank",
-    "norm",
-    "distance",
-    "turn",
-    "entropy",
-    "attention_rank",
-    "leader",
 )
 DIGITS = {"cosine": 3, "clusters": 0, "rank": 1, "entropy": 2, "turn": 3}
 
@@ -194,6 +183,8 @@ def _write(
     csv: Path | None,
     nc: Path | None,
 ) -> None:
+    from attnlab.models.studies.tidy import table
+
     if figure is not None or words is not None or iteration is not None:
         from attnlab.render.sentence_figure import draw_iteration, draw_sentence
         from attnlab.render.sentence_planes import draw_words
@@ -207,29 +198,14 @@ def _write(
             if path is not None:
                 draw(shown).savefig(path)
     if csv is not None:
-        write_table(csv, _table(data))
+        write_table(csv, table(data))
     if nc is not None:
-        write_dataset(nc, data)
-
-
-def _table(data: Any) -> Any:
-    """Return one row per variant and step, with the word of the leader."""
-    frame = data[list(NUMBERS)].to_dataframe().reset_index().dropna(subset=["cosine"])
-    word = [str(one).strip() for one in data["word"].values]
-    is_read = np.isfinite(
-        frame["entropy"]
-    )  # the attention of a step is that of the layer that reads it
-    frame["read_by_layer"] = [
-        step if read else "" for step, read in zip(frame["step"], is_read, strict=True)
-    ]
-    frame["leader_word"] = [
-        "" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]
-    ]
-    return frame
+        save(data, nc)
 
 
 def _record(data: Any, repeated: Any) -> dict[str, Any]:
     from attnlab.models.studies.findings import findings
+    from attnlab.models.studies.tidy import table
 
     record = {
         **data.attrs,
@@ -238,7 +214,7 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
         "words": data["word"].values,
         "ids": data["id"].values,
         "is_special": data["is_special"].values.astype(bool),
-        "variants": _table(data).to_dict(orient="records"),
+        "variants": rows_of(table(data)),
         "received": data["received"].sel(variant="real").values[: data.attrs["layers"]],
     }
     if repeated is not None:

@@ -16,6 +16,7 @@ from attnlab.cli.outputs import (
     check_figure_name,
     check_outputs,
     check_table_name,
+    rows_of,
     write_table,
 )
 from attnlab.cli.say import say
@@ -112,7 +113,7 @@ def spectra(
         record = {
             **frame.attrs,
             "summary": findings(frame)[0],
-            "rows": [plain(row) for row in frame.to_dict(orient="records")],
+            "rows": rows_of(frame),
         }
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:

@@ -16,6 +16,7 @@ from attnlab.cli.outputs import (
     check_outputs,
     check_run_name,
     check_table_name,
+    rows_of,
     write_table,
 )
 from attnlab.cli.say import has_terminal, say, say_paragraph
@@ -23,7 +24,7 @@ from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
 from attnlab.cli.token_ids import check_tokenizer, read_ids, read_lines
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.netcdf import write_dataset
+from attnlab.store import save
 
 MODEL = (
     "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -111,7 +112,7 @@ def survey(
         record = {
             **table.attrs,
             "said": findings(data),
-            "rows": [plain(row) for row in table.astype({"head": object}).to_dict("records")],
+            "rows": rows_of(table),
         }
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
@@ -125,7 +126,7 @@ def survey(
     if csv is not None:
         write_table(csv, table)
     if nc is not None:
-        write_dataset(nc, data)
+        save(data, nc)
     for path, what in ((figure, "Figure"), (csv, "Table"), (nc, "Data")):
         if path is not None:
             say(f"{what} written to {path}.", err=as_json)

@@ -10,6 +10,7 @@ theory.
     al.models.spectra(m)                        a table with one row per head
     al.models.survey(m, texts)                  every head on many texts; al.models.intervals makes it a table
     al.models.compare(a, b, texts=texts)        which heads changed between two checkpoints
+    al.models.table(result)                     any of these results as a tidy table
     al.explore(al.models.dossier(m), "m.html")  all studies of a model on one page
     al.models.findings(al.models.spectra(m))    the findings in sentences; also for the other results
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from attnlab.models.studies.spectra_table import spectra as spectra
     from attnlab.models.studies.surveys import intervals as intervals
     from attnlab.models.studies.surveys import survey as survey
+    from attnlab.models.studies.tidy import table as table
     from attnlab.models.studies.tied import iterate as iterate
 
 _HOME = {
@@ -63,6 +65,7 @@ _LAZY = {
     "survey": "attnlab.models.studies.surveys",
     "intervals": "attnlab.models.studies.surveys",
     "compare": "attnlab.models.studies.comparisons",
+    "table": "attnlab.models.studies.tidy",
     "dossier": "attnlab.models.studies.dossier",
     "Dossier": "attnlab.models.studies.dossier",
 }

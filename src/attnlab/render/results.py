@@ -17,6 +17,7 @@ from attnlab.models.studies.flows import Flow
 from attnlab.models.studies.sentences import one_sentence
 from attnlab.models.studies.spectra_table import spectra
 from attnlab.registry import unknown_name
+from attnlab.render.comparison_figure import draw_comparison
 from attnlab.render.flow_figure import draw_flow
 from attnlab.render.kinds import Stage
 from attnlab.render.paper import Paper
@@ -91,9 +92,11 @@ def _is_comparison(thing: Any) -> bool:
     return {"layer", "head", "value_change"} <= set(getattr(thing, "columns", ()))
 
 
-def _is_intervals(thing: Any) -> bool:
-    """Whether it is the table of a survey."""
-    return {"number", "layer", "head", "mean"} <= set(getattr(thing, "columns", ()))
+def _is_table_of_result(thing: Any) -> bool:
+    """Whether it is a table of a survey, or another one that al.models.table made."""
+    kind = str(getattr(thing, "attrs", {}).get("kind", ""))
+    is_survey = {"number", "layer", "head", "mean"} <= set(getattr(thing, "columns", ()))
+    return is_survey or hasattr(thing, "columns") and kind.endswith(" table")
 
 
 def _is_spectra(thing: Any) -> bool:
@@ -139,17 +142,16 @@ PICTURES = (
         no_movie="A survey has no time axis. Film a sentence: al.models.sentence(model, text).",
     ),
     Picture(
-        title="the table of a survey",
-        is_one=_is_intervals,
+        title="the table of a result",
+        is_one=_is_table_of_result,
         kinds={},
-        no_figure="plot(data) draws the survey that the table is made of.",
+        no_figure="plot(data) draws the result that the table is made of.",
         no_movie="A table has no time axis. Film a sentence: al.models.sentence(model, text).",
     ),
     Picture(
         title="the table of a comparison",
         is_one=_is_comparison,
-        kinds={},
-        no_figure="It has no figure; al.models.findings(table) says what changed.",
+        kinds={"heads": draw_comparison},
         no_movie="A table has no time axis. Film a sentence: al.models.sentence(model, text).",
     ),
     Picture(

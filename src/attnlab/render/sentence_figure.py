@@ -113,10 +113,10 @@ def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
             f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
             "0 layers done: what enters layer 0. Clusters: tokens whose directions have cosine"
             f" {facts['cosine_scale']:g} or more, and chains of them. Turn: the mean of 1 − cosine"
-            " between a token and itself in the real stack. Grey: the nulls, random weights of the"
-            f" trained sizes (dashed) and untrained ones (dotted). {_tied_words(data, shown)}Map:"
-            " the share of all attention that a token receives, mean over heads; the circle is the"
-            f" leader, named at the right. {_special_words(data)}",
+            f" between a token and itself in the real stack. {_null_words(shown)}"
+            f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean"
+            " over heads; the circle is the leader, named at the right."
+            f" {_special_words(data)}",
         )
     return figure
 
@@ -159,6 +159,14 @@ def _is_real_again(data: xarray.Dataset, name: str) -> bool:
         or name == "tied"
         and bool(data.attrs["is_tied"])
     )
+
+
+def _null_words(shown: Sequence[str]) -> str:
+    """Say what the grey lines are, of those that are drawn."""
+    found = ["random weights of the trained sizes (dashed)"] if "random" in shown else []
+    if "untrained" in shown:
+        found.append(f"untrained {'ones' if found else 'weights'} (dotted)")
+    return f"Grey: the null{'s' * (len(found) > 1)}, {' and '.join(found)}. " if found else ""
 
 
 def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:

@@ -42,9 +42,16 @@ def document_bytes(kind: str, packed: Packed, views: Labelled | None = None) -> 
     arrays = {name: variable.values for name, variable in variables.items()}
     words = {KIND: kind, VARIABLES: json.dumps(sorted(variables)), **packed.words}
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    about = {} if views is None else {name: str(value) for name, value in views.words.items()}
+    about = {} if views is None else {name: _as_word(value) for name, value in views.words.items()}
     marks: dict[str, int | str] = {MARKER: FORMAT, CHECKSUM: checksum(arrays, words)}
     return file_bytes(variables, {**about, **marks, **words, **versions(), "created": created})
+
+
+def _as_word(value: Any) -> int | float | str:
+    """Return what a NetCDF attribute can hold: a number as it is, all else as a text."""
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, bool) else value
+    return str(value)
 
 
 def read_document(path: Path) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:

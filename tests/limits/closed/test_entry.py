@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.limits.state import State
 from head_systems import HeadSystem, draw_heads, partition
 from stored import difference
+from tampering import in_state, put
 
 BLOCK = np.array([[1.0, 1.0], [0.0, 1.0]])
 
@@ -310,20 +310,6 @@ def test_equal_tokens_under_the_mask():
 # ---- files and the check
 
 
-def spoiled(limit: al.Limit, name: str, change) -> al.Limit:
-    values = dict(limit.state.values)
-    values[name] = change(np.array(values[name]))
-    return dataclasses.replace(limit, state=State("closed", values))
-
-
-def put(place, value):
-    def change(array):
-        array[place] = value
-        return array
-
-    return change
-
-
 @pytest.mark.parametrize("which", ["causal", "own", "sum", "block"])
 def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path, which):
     limit = {
@@ -380,30 +366,30 @@ SPOILED = {
     "error": (lambda one: dataclasses.replace(one, error=1e-16), "ten times|given as"),
     "grade": (lambda one: dataclasses.replace(one, grade="group"), "does not follow"),
     "another leader": (
-        lambda one: spoiled(
-            one, "leader", put((0, 0, 3), (int(one.state.values["leader"][0, 0, 3]) + 1) % 7)
+        lambda one: in_state(
+            one, leader=put((0, 0, 3), (int(one.state.values["leader"][0, 0, 3]) + 1) % 7)
         ),
         "not shown to stay open|no closed form|no limit",
     ),
     "another token": (
-        lambda one: spoiled(one, "tokens", put((1, 0, 4, 0), 1e3)),
+        lambda one: in_state(one, tokens=put((1, 0, 4, 0), 1e3)),
         "not shown to stay open",
     ),
     "tokens halfway": (
-        lambda one: spoiled(one, "tokens", lambda x: 0.05 * x),
+        lambda one: in_state(one, tokens=lambda x: 0.05 * x),
         "not shown to stay open",
     ),
-    "copies": (lambda one: spoiled(one, "tokens", lambda x: np.stack([x[0]] * 3)), "are copies"),
+    "copies": (lambda one: in_state(one, tokens=lambda x: np.stack([x[0]] * 3)), "are copies"),
     "tolerance": (
-        lambda one: spoiled(one, "tolerance", lambda x: 1e-4 * x),
+        lambda one: in_state(one, tolerance=lambda x: 1e-4 * x),
         "a tolerance that double precision",
     ),
     "start size": (
-        lambda one: spoiled(one, "start_size", lambda x: 0.1 * x),
+        lambda one: in_state(one, start_size=lambda x: 0.1 * x),
         "are larger than the state says",
     ),
     "time": (
-        lambda one: spoiled(one, "t", lambda t: t + 0.1),
+        lambda one: in_state(one, t=lambda t: t + 0.1),
         "time of the decision|away from|outside|are .* apart|given as|ten times",
     ),
     "later times": (

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from head_systems import first_copy, widened
 from places import FROZEN
 
 SYSTEMS = {
@@ -18,10 +19,21 @@ SYSTEMS = {
 SLOW = tuple(list(SYSTEMS)[1::2])
 
 
-def ask(system: dict) -> al.Limit:
-    """The limit, with z at the times of the truth."""
+def is_of_the_identity(system: dict) -> bool:
+    """Whether there are several heads, and all V_h are v_h I."""
+    V = np.array(system["V"])
+    return len(V) > 1 and np.array_equal(V, V[:, :1, :1] * np.eye(V.shape[1]))
+
+
+OF_I = [name for name, system in SYSTEMS.items() if is_of_the_identity(system)]
+
+
+def ask(system: dict, is_widened: bool = False) -> al.Limit:
+    """The limit, with z at the times of the truth; or in more coordinates than there are tokens."""
     M, V, x0 = (np.array(system[name]) for name in ("M", "V", "x0"))
     weights = al.Weights(Q=np.tile(np.eye(len(V[0])), (len(V), 1, 1)), K=M, V=V)
+    if is_widened:
+        weights, x0 = widened(M, V[:, 0, 0], x0)
     mask = "causal" if system["mask"] else "full"
     times, dt = [at["t"] for at in system["at"]], system.get("dt")
     return al.limit(weights, x0, mask=mask, dt=dt, times=times)
@@ -75,3 +87,14 @@ def test_no_certified_limit_is_wrong_and_its_check_holds(name):
     found = verdict(SYSTEMS[name], limit)
     assert found in ("right", "undecided"), found
     assert not limit.certified or al.verify(limit).holds
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in OF_I[::6] else pytest.param(name, marks=pytest.mark.slow) for name in OF_I],
+)
+def test_they_are_right_in_more_coordinates_than_there_are_tokens(name):
+    system = SYSTEMS[name]
+    limit = ask(system, is_widened=True)
+    assert not limit.certified or limit.state.way == "span" and al.verify(limit).holds
+    assert verdict(system, first_copy(limit, len(system["x0"][0]))) == verdict(system, ask(system))

@@ -20,18 +20,9 @@ from attnlab.limits.closed.problem import has_blocks, make_block_problem, make_o
 from attnlab.limits.closed.solution import solve
 from attnlab.limits.verification.closed import Closed
 from attnlab.weights import Weights
+from head_systems import expm
 
 ALLOWANCE = Allowance(np.inf, 1e6, time.monotonic() + 1e6)
-
-
-def expm(A: np.ndarray) -> np.ndarray:
-    """e^A of a small matrix by its series, halved and squared."""
-    small, term = A / 64.0, np.eye(len(A))
-    total = term.copy()
-    for k in range(1, 22):
-        term = term @ small / k
-        total += term
-    return np.linalg.matrix_power(total, 64)
 
 
 def causal_map(rng, H, m):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.limits.state import State
 from command_line import attnlab
 from head_systems import HeadSystem, draw_heads, rescaled_by_loops, velocity
 from stored import difference
+from tampering import in_state, put
 
 
 def two_heads(v=(1.0, 0.7), n=14, seed=33) -> HeadSystem:
@@ -211,20 +211,6 @@ def test_a_proof_is_for_one_head():
 # ----------------------------------------------------------------------------------------
 
 
-def spoiled(limit: al.Limit, name: str, change) -> al.Limit:
-    values = dict(limit.state.values)
-    values[name] = change(np.array(values[name]))
-    return dataclasses.replace(limit, state=State("heads", values))
-
-
-def put(place, value):
-    def change(array):
-        array[place] = value
-        return array
-
-    return change
-
-
 def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path):
     limit = two_heads().limit(times=[1.0, 20.0])
     al.save(limit, tmp_path / "limit.nc")
@@ -273,39 +259,39 @@ SPOILED = {
         "names some",
     ),
     "another leader": (
-        lambda one: spoiled(
-            one, "leader", put((0, 0, 3), int(one.state.values["leader"][0, 0, 3]) ^ 1)
+        lambda one: in_state(
+            one, leader=put((0, 0, 3), int(one.state.values["leader"][0, 0, 3]) ^ 1)
         ),
         "is not shown to stay open|does not listen",
     ),
     "another token": (
-        lambda one: spoiled(one, "tokens", put((1, 0, 4, 0), 1e3)),
+        lambda one: in_state(one, tokens=put((1, 0, 4, 0), 1e3)),
         "is not shown to stay open",
     ),
     "tokens halfway": (
-        lambda one: spoiled(one, "tokens", lambda x: 0.05 * x),
+        lambda one: in_state(one, tokens=lambda x: 0.05 * x),
         "is not shown to stay open",
     ),
-    "copies": (lambda one: spoiled(one, "tokens", lambda x: np.stack([x[0]] * 3)), "are copies"),
+    "copies": (lambda one: in_state(one, tokens=lambda x: np.stack([x[0]] * 3)), "are copies"),
     "tolerance": (
-        lambda one: spoiled(one, "tolerance", lambda x: 1e-4 * x),
+        lambda one: in_state(one, tolerance=lambda x: 1e-4 * x),
         "a tolerance that double precision",
     ),
     "start size": (
-        lambda one: spoiled(one, "start_size", lambda x: 0.1 * x),
+        lambda one: in_state(one, start_size=lambda x: 0.1 * x),
         "are larger than the state says",
     ),
     "mixed size": (
-        lambda one: spoiled(one, "mixed_size", lambda x: 1e-9 * x),
+        lambda one: in_state(one, mixed_size=lambda x: 1e-9 * x),
         "were mixed at the start",
     ),
     "time": (
-        lambda one: spoiled(one, "t", lambda t: t + 0.1),
+        lambda one: in_state(one, t=lambda t: t + 0.1),
         "time of the decision|away from|outside|are .* apart|given as|ten times",
     ),
     "start": (lambda one: dataclasses.replace(one, x0=one.x0 + 1e-9), "other first tokens"),
     "numbers that are none": (
-        lambda one: spoiled(one, "tokens", put((0, 0, 0, 0), np.nan)),
+        lambda one: in_state(one, tokens=put((0, 0, 0, 0), np.nan)),
         "must be numbers",
     ),
     "later times": (

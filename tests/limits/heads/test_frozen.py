@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from head_systems import HeadSystem
+from head_systems import HeadSystem, first_copy, widened
 from places import FROZEN
 
 SYSTEMS = {
@@ -54,3 +54,18 @@ def test_certified_limits_are_right(name):
     system = SYSTEMS[name]
     asked = HeadSystem(np.array(system["M"]), np.array(system["v"]), np.array(system["x0"]))
     assert verdict(system, asked.limit()) == "right"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in list(SYSTEMS)[::12] else pytest.param(name, marks=pytest.mark.slow)
+        for name in SYSTEMS
+    ],
+)
+def test_they_are_right_in_more_coordinates_than_there_are_tokens(name):
+    system = SYSTEMS[name]
+    M, v, x0 = (np.array(system[what]) for what in ("M", "v", "x0"))
+    limit = al.limit(*widened(M, v, x0))
+    assert limit.state.way == "span" and al.verify(limit).holds
+    assert verdict(system, first_copy(limit, x0.shape[1])) == "right"

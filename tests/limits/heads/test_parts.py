@@ -14,7 +14,7 @@ from attnlab.limits.allowance import Allowance
 from attnlab.limits.heads.certificate import find_doubt
 from attnlab.limits.heads.classes import find_map, freeze, in_classes
 from attnlab.limits.heads.problem import HeadsProblem, has_different_scores, make_heads_problem
-from head_systems import HeadSystem
+from head_systems import HeadSystem, expm
 
 ALLOWANCE = Allowance(np.inf, 1e6, time.monotonic() + 1e6)
 
@@ -56,16 +56,6 @@ def draw(rng: np.random.Generator):
     x = x + rng.normal(size=x.shape) * rng.choice([0.01, 1.0])
     leader = leaders_of(M, x)
     return (M, v, x, leader) if in_classes(leader) else None
-
-
-def expm(A: np.ndarray) -> np.ndarray:
-    """e^A of a small matrix by its series, halved and squared: SciPy's asks for all cores."""
-    small, term = A / 64.0, np.eye(len(A))
-    total = term.copy()
-    for k in range(1, 22):
-        term = term @ small / k
-        total += term
-    return np.linalg.matrix_power(total, 64)
 
 
 def map_of(v, leader) -> np.ndarray:

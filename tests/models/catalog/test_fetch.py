@@ -64,15 +64,14 @@ def refusal(name: str = "tiny") -> str:
     "name, file, start",
     [("minilm", "model.safetensors", "53aa51172d142c89"), ("albert-chem", "model.safetensors", "64886e7d3853184a"),
      ("plbert", "model.onnx", "b4f94fbc8a8679f7"), ("plbert-int8", "model.onnx", "6e742170d309016e"),
-     ("smollm2-135m", "model.gguf", "b179c9523d0e6a0f")],
+     ("smollm2-135m", "model.gguf", "b179c9523d0e6a0f"), ("rxnmapper", "pytorch_model.bin", "8541f3f500dae71a"),
+     ("rxnfp", "pytorch_model.bin", "50a6ed263d33ae75")],
 )  # fmt: skip
 def test_the_weights_are_the_ones_that_were_studied(name, file, start):
     assert known_models[name].record()["sha256"][file].startswith(start)
 
 
-@pytest.mark.parametrize(
-    "name", ["albert-chem", "minilm", "plbert", "plbert-int8", "smollm2-135m", "stories15m"]
-)
+@pytest.mark.parametrize("name", sorted(known_models))
 def test_entries_fit_together(name):
     entry = known_models[name]
     assert (

@@ -62,6 +62,17 @@ def test_a_head_with_a_pair_ends_as_a_group_that_rotates_without_a_final_leader(
     assert "leader is" not in said
 
 
+def test_only_a_certificate_of_rotation_says_that_a_group_rotates():
+    weights, B = head([[1.0, -0.2], [0.2, 1.0]])
+    x0 = tokens(B, [[2.0, 0.3], [1.8, -0.2], [2.2, 0.1], [1.5, 0.0], [1.9, 0.2]])
+    limit = al.limit(weights, x0)
+    assert limit.stats["kind"] == "rotating group" and read_end(limit).rotates
+    for kind in ("one group", "certified"):  # an open leader under a complex pair is not enough
+        assert not read_end(replace(limit, stats={**limit.stats, "kind": kind})).rotates
+    alone = al.limit(weights, x0[:1])
+    assert alone.count == 1 and not read_end(alone).rotates
+
+
 def test_a_head_with_a_real_leader_names_the_token_that_leads():
     weights, B = head([[1.0, 0.0], [0.0, 1.0]])
     limit = al.limit(weights, tokens(B, [[1.0, 0.0], [3.0, 0.1], [2.0, -0.1], [-2.0, 0.0]]))

@@ -76,3 +76,13 @@ def test_one_sentence_leaves_a_blind_guess_of_the_leader(model, one):
     single = read_stacks(model, READINGS[:1])
     assert single.chance["leader"].tolist() == [1 / 5] == single.chance["word_leader"].tolist()
     assert one.chance["leader"].between(0, 1).all() and len(one.chance) == 3
+
+
+def test_the_first_stack_of_each_null_is_the_variant_of_that_name(model, one):
+    """`sentence` runs its nulls another way, with the same seed."""
+    for number, reading in enumerate(READINGS):
+        data = al.models.sentence(model, **reading, only=NULLS, rng=3)
+        for null in NULLS:
+            for name in ("cosine", "clusters", "turn"):
+                value = float(data[name].sel(variant=null).values[-1])
+                assert one.seeded(null, name)[number, 0] == pytest.approx(value, rel=1e-12)

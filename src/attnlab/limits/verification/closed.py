@@ -23,7 +23,7 @@ import numpy as np
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.record import Failed, require
-from attnlab.limits.verification.several import NAMES, ROUNDED, Head, SeveralHeads
+from attnlab.limits.verification.several import NAMES, ROUNDED, Head, SeveralHeads, lowest_products
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -448,24 +448,15 @@ class Closed(SeveralHeads[State]):
         mu: float,
     ) -> np.ndarray:
         """The smallest partial sum of each gap, (followers, m); infinite where there is no gap."""
-        (_, _, M, M_error), m = self.heads[h], len(self.copies)
+        m = len(self.copies)
         low, shape = dict[tuple[Fraction, int], np.ndarray](), (len(followers), m)
         for (rate, p), (u, du) in zip(keys, row, strict=True):
             for (other, q), (w, dw) in zip(keys, apart, strict=True):
-                term, most = np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble)
-                modulus = np.zeros(shape, np.longdouble)
-                for a in range(len(M)):
-                    for b in range(len(M)):
-                        one = u[followers, a, None] * M[a, b] * w[None, :, b]
-                        term += one
-                        modulus += np.abs(one)
-                        most += (
-                            (np.abs(u[followers, a, None]) + du[followers, a, None])
-                            * (abs(M[a, b]) + M_error[a, b])
-                            * (np.abs(w[None, :, b]) + dw[None, :, b])
-                        )
+                least = lowest_products(
+                    (u[followers], du[followers]), self.heads[h], (w[None], dw[None])
+                )
                 key = (rate + other, p + q)
-                low[key] = low.get(key, 0.0) + term - (most - modulus) - ROUNDING * modulus
+                low[key] = low.get(key, 0.0) + least
         bonus = np.log(self.copies)
         low[Fraction(0), 0] = low.get((Fraction(0), 0), 0.0) + (bonus[leader] - bonus)[None, :]
         at = (Fraction(mu), 0)

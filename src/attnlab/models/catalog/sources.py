@@ -162,13 +162,12 @@ def _opened(
     if path.suffix in FILES:
         raise FileNotFoundError(f"There is no file {str(source)!r}. Give its path.")
     model = _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
-    beside = catalog.missing_beside(source)
-    if beside is None:
+    missing = catalog.missing_beside(source)
+    if missing is None:
         return model
-    size = catalog.in_megabytes(beside.archive_size)
-    return replace(
-        model, without_tokenizer=f"`attnlab fetch {source}` adds it ({size}, with {beside.client})."
-    )
+    size = catalog.in_megabytes(missing.archive_size)
+    reason = f"`attnlab fetch {source}` adds it ({size}, with {missing.client})."
+    return replace(model, without_tokenizer=reason)
 
 
 def fetch_from_hub(

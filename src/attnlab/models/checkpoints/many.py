@@ -6,7 +6,7 @@ gets alone, to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,13 @@ from attnlab.models.checkpoints.forward import (
     seen_by,
     steps,
 )
-from attnlab.models.checkpoints.model import Model, check_dtype, check_input
+from attnlab.models.checkpoints.model import (
+    Model,
+    check_dtype,
+    check_input,
+    is_many,
+    say_given,
+)
 from attnlab.models.checkpoints.tokens import Tokens, mark_special
 from attnlab.progress import Progress, as_progress
 
@@ -69,14 +75,7 @@ def read_texts(model: Model, texts: Sequence[Any], special: bool = True) -> list
     """Return the Tokens of each text. A text is a str, or ids (n,), or x (n, d) for a model without
     an embedding.
     """
-    if isinstance(texts, str | np.ndarray):
-        raise ValueError(
-            f"texts must be a list of texts, or of id arrays, got {type(texts).__name__}. Put it"
-            " into a list."
-        )
-    if len(texts) == 0:
-        raise ValueError("texts must hold at least one text, got an empty list.")
-    found = []
+    texts, found = check_texts(texts), []
     for number, text in enumerate(texts):
         try:
             found.append(_read_one(model, text, special))
@@ -87,6 +86,36 @@ def read_texts(model: Model, texts: Sequence[Any], special: bool = True) -> list
     return found
 
 
+def list_texts(given: Any) -> list[Any]:
+    """Return one text or several as a list. A str, an array and a list of numbers are one text."""
+    is_array = isinstance(given, np.ndarray) and given.dtype.kind not in "UO"
+    is_list = isinstance(given, list | tuple) and bool(given)
+    if isinstance(given, str) or is_array or is_list and np.ndim(given[0]) == 0:
+        return list(given) if is_many(given) else [given]
+    return check_texts(given)
+
+
+def check_texts(texts: Any, least: int = 1) -> list[Any]:
+    """Return several texts as a list, `least` or more. Refuse what is no list of texts."""
+    wanted = "texts must be a list of texts, or of arrays of ids (n,)"
+    if isinstance(texts, str) or isinstance(texts, np.ndarray) and texts.dtype.kind not in "UO":
+        raise ValueError(f"{wanted}, got {say_given(texts)}. Put it into a list.")
+    if hasattr(texts, "keys") and getattr(texts, "ndim", 2) != 1:  # its names would be the texts
+        raise ValueError(f"{wanted}, got {say_given(texts)}. Give one column or its values.")
+    if isinstance(texts, bytes | bytearray) or not isinstance(texts, Iterable):
+        raise ValueError(f"{wanted}, got {say_given(texts)}.")
+    found = list(texts)
+    if len(found) < least:
+        raise ValueError("texts must hold at least one text, got an empty list.")
+    return found
+
+
+def check_text(text: Any) -> None:
+    """Refuse what is neither a text nor numbers in a row."""
+    if text is None or isinstance(text, bytes | bytearray | int | float):
+        raise ValueError(f"A text must be a str or one array of numbers, got {say_given(text)}.")
+
+
 def _read_one(model: Model, text: Any, special: bool) -> Tokens:
     if isinstance(text, str):
         if not text.strip():
@@ -95,6 +124,7 @@ def _read_one(model: Model, text: Any, special: bool) -> Tokens:
         check_input(ids, model.parts)
         inner = model.tokens(text, special=False)[0] if special else ids
         return Tokens(ids, tuple(words), mark_special(ids, inner), text)
+    check_text(text)
     given = check_input(text, model.parts)
     axes = 1 if model.parts.embedding is not None else 2
     if given.ndim != axes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
@@ -170,7 +170,9 @@ class Model(Displayed):
             from attnlab.models.checkpoints.many import tokens_dataset
 
             return tokens_dataset(self, text, special)
-        ids, words = self.tokenizer(cast(str, text), special)
+        if not isinstance(text, str):
+            raise ValueError(f"text must be a text or a list of texts, got {say_given(text)}.")
+        ids, words = self.tokenizer(text, special)
         return np.array(ids, dtype=np.int64), words
 
     @overload
@@ -290,10 +292,9 @@ class Model(Displayed):
         >>> bool(np.allclose(data["attention"].values[1, ..., :2, :2], alone))
         True
         """
-        from attnlab.models.checkpoints.many import run_texts
+        from attnlab.models.checkpoints.many import list_texts, run_texts
 
-        is_one = isinstance(texts, str | np.ndarray) or np.isscalar(next(iter(texts), 0))
-        given = [texts] if is_one and not is_many(texts) else list(texts)
+        given = list_texts(texts)
         with track(progress, "texts") as progress:
             return run_texts(self, given, tuple(keep), special, dtype, progress)
 
@@ -395,13 +396,25 @@ class Model(Displayed):
 def is_many(given: Any) -> bool:
     """Whether this is a list of texts or of arrays, and not one text or one array.
 
-    A list of numbers is one text, and a list of lists of numbers is one array, as in NumPy.
+    A list with a text is a list of texts. A list of numbers is one text, and a list of lists of
+    numbers is one array, as in NumPy.
     """
     if not isinstance(given, list | tuple) or not given:
         return False
-    return all(
-        isinstance(one, str) or isinstance(one, np.ndarray) and one.ndim > 0 for one in given
+    return any(isinstance(one, str) for one in given) or all(
+        isinstance(one, np.ndarray) and one.ndim > 0 for one in given
     )
+
+
+def say_given(given: Any) -> str:
+    """Say what was given in the place of a text, for a message."""
+    if isinstance(given, bytes | bytearray):
+        return "bytes, which have no letters yet: give text.decode()"
+    if given is None or isinstance(given, int | float):
+        return repr(given)
+    if isinstance(given, list | tuple) and not given:
+        return "an empty list"
+    return f"a {type(given).__name__}"
 
 
 def check_dtype(dtype: Any) -> None:
@@ -421,9 +434,10 @@ def check_stream(x: Any, config: Config) -> np.ndarray:
     """Return the stream (*batch, n, d) that enters layer 0, finite, and not longer than the model
     has places for.
     """
-    array: np.ndarray = np.zeros(0) if isinstance(x, str) else np.asarray(x)
+    is_array = not (x is None or isinstance(x, str | bytes))
+    array: np.ndarray = np.asarray(x) if is_array else np.zeros(0)
     if array.ndim < 2 or array.shape[-1] != config.d or array.size == 0:
-        got = "a text" if isinstance(x, str) else f"shape {array.shape}"
+        got = f"shape {array.shape}" if is_array else say_given(x)
         raise ValueError(
             f"The tokens must be an array x of shape (n, {config.d}) or (*batch, n, {config.d}),"
             f" because they are vectors here and not ids. Got {got}."
@@ -447,10 +461,13 @@ def check_ids(ids: Any, config: Config) -> np.ndarray:
         raise ValueError(
             "ids must be token ids, got a text. m.tokens(text) gives its ids and words."
         )
+    if ids is None or isinstance(ids, bytes | bytearray):
+        raise ValueError(f"ids must be token ids, whole numbers (n,), got {say_given(ids)}.")
     if (
         isinstance(ids, Sequence)
-        and any(isinstance(part, np.ndarray) and part.ndim for part in ids)
         and len(ids) == 2
+        and isinstance(ids[0], np.ndarray)
+        and isinstance(ids[1], list | tuple)
     ):
         raise ValueError(
             "ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first."
@@ -463,10 +480,13 @@ def check_ids(ids: Any, config: Config) -> np.ndarray:
             " texts are a list of arrays, one for each text."
         ) from None
     if array.ndim < 1 or array.size == 0 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape"
-            f" {array.shape}."
-        )
+        if array.dtype.kind in "US":
+            got = "texts"
+        elif array.ndim < 1 or array.dtype == object or array.size == 0:
+            got = say_given(ids)
+        else:
+            got = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"ids must be whole numbers of shape (n,) or (*batch, n), got {got}.")
     if array.min() < 0 or array.max() >= config.vocabulary:
         raise ValueError(
             f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}."

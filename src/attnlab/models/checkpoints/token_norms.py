@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.models.checkpoints.forward import apply_norm, enter, seen_by, steps
+from attnlab.models.checkpoints.many import read_texts
 from attnlab.models.checkpoints.record import Embedding, Layer, Norm, Parts
-from attnlab.models.checkpoints.tokens import read_tokens
 
 if TYPE_CHECKING:
     from attnlab.models.checkpoints.model import Model
@@ -63,8 +63,7 @@ def measure_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) 
     model adds itself count: heads read them too.
     """
     found = []
-    for text in texts:
-        tokens = read_tokens(model, text) if isinstance(text, str) else read_tokens(model, ids=text)
+    for tokens in read_texts(model, texts):
         states = model.hidden_states(tokens.given)[: model.config.layers]
         found.append(
             [
@@ -87,6 +86,7 @@ def measure_radius(model: Model, number: int) -> tuple[float, str]:
     parts, rng = model.parts, np.random.default_rng(0)
     shape = (SAMPLES, min(SAMPLE_TOKENS, model.config.length))
     norm = parts.layers[number].attention_block.norm_before
+    given: np.ndarray
     if parts.embedding is None:
         if number == 0 and norm is None:
             return math.sqrt(model.config.d), ASSUMED

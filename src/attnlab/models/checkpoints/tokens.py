@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import VERBS, Displayed, short_repr
-from attnlab.models.checkpoints.model import Model, check_ids, check_stream
+from attnlab.models.checkpoints.model import Model, check_ids, check_stream, is_many, say_given
 
 UNKNOWN = ("[UNK]", "<unk>")
 
@@ -50,6 +50,12 @@ def read_tokens(
     """
     if (text is None) == (ids is None):
         raise ValueError("Give a text or ids, one of the two.")
+    for given in (text, ids):
+        if given is not None and is_many(given):
+            raise ValueError(
+                f"Give one text, or the ids of one text, got a list of {len(given)}. Call the"
+                " function once for each of them."
+            )
     if ids is not None and model.parts.embedding is None:
         x = check_stream(ids, model.config)
         if x.ndim != 2:
@@ -63,7 +69,10 @@ def read_tokens(
             raise ValueError(f"A sentence is one list of ids (n,), got shape {numbers.shape}.")
         words = tuple(f"#{number}" for number in numbers)
         return _enough(Tokens(numbers, words, np.zeros(len(numbers), dtype=bool)), model)
-    assert text is not None
+    if not isinstance(text, str):
+        raise ValueError(
+            f"text must be one text, got {say_given(text)}. Token ids are given as ids=."
+        )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

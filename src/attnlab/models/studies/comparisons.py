@@ -14,10 +14,9 @@ import numpy as np
 from attnlab.analysis.attention import row_entropy
 from attnlab.analysis.intervals import LEVEL, student_interval
 from attnlab.analysis.significance import holm
-from attnlab.capacity import check_memory
 from attnlab.models.checkpoints.forward import ATTENTION
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.models.checkpoints.many import batch_steps, batches, read_texts
+from attnlab.models.checkpoints.many import batch_steps, batches, check_texts, read_texts
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.studies.judgement import verdict
 from attnlab.models.studies.spectra_table import INSTALL, MeasuredHead, measure_heads
@@ -98,7 +97,7 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        The table. `al.models.findings` says it in sentences.
+        The table. `al.models.findings` says it in sentences, and `al.plot` draws it.
 
     Examples
     --------
@@ -117,21 +116,16 @@ def compare(
     others = (b, *more)
     for other in others:
         _check_shape(a, other)
-    tokens = _same_tokens((a, *others), texts, special) if len(texts) else []
-    check_memory(
-        f"attention matrices of {1 + len(others)} models on {len(tokens)} texts",
-        sum(len(one.ids) ** 2 for one in tokens)
-        * (a.config.layers * a.config.heads * (1 + len(others))),
-        "Give fewer or shorter texts, or compare fewer models at once.",
-    )
+    given = check_texts(texts, least=0)
+    tokens = _same_tokens((a, *others), given, special) if given else []
     rows: list[dict[str, Any]] = []
-    with track(progress, "models") as progress:
-        attends = [
-            _measure(model, tokens, progress.piece(number, 1 + len(others), model.name))
-            for number, model in enumerate((a, *others))
-        ]
+    with track(progress, "texts") as progress:
+        # texts take most of the time, where there are any
+        end = 0.9 if tokens else 0.0
+        changes = _measure_changes((a, *others), tokens, progress.part(0.0, end, "texts"))
         of_a = _heads(a, bool(tokens))
         for number, other in enumerate(others):
+            progress.part(end, 1.0).piece(number, len(others), other.name)(0.0)
             of_b = _heads(other, bool(tokens))
             for place in of_a:
                 if place not in of_b:
@@ -139,7 +133,7 @@ def compare(
                 row = {"model": other.name, "layer": place[0], "head": place[1]}
                 row |= _compare_matrices(of_a[place], of_b[place])
                 if tokens:
-                    row |= _compare_texts(attends[0], attends[number + 1], *place)
+                    row |= _over_texts(changes[(number, slice(None), slice(None), *place)])
                 rows.append(row)
     if tokens:
         _judge(rows)
@@ -149,6 +143,7 @@ def compare(
         "model": a.name,
         "texts": len(tokens),
         "chance_overlap": a.config.head_size / a.config.d,
+        "is_tied": a.config.is_tied,
         "level": LEVEL,
         "alpha": ALPHA,
     }
@@ -259,39 +254,56 @@ def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.square(np.linalg.norm(U.T @ W)) / min(U.shape[1], W.shape[1]))
 
 
-def _measure(model: Model, tokens: Sequence[Tokens], progress: Progress) -> list[np.ndarray]:
-    """Return the attention (layers, h, n, n) of each text."""
-    found: list[list[np.ndarray]] = [[] for _ in tokens]
-    done = 0
-    for batch in batches(model, tokens) if tokens else ():
-        for step in batch_steps(model, batch, (ATTENTION,)):
-            for row, (number, n) in enumerate(zip(batch.numbers, batch.lengths, strict=True)):
-                found[number].append(step.attention[row, :, :n, :n].copy())
-        done += len(batch.numbers)
-        progress(done / len(tokens))
-    progress(1.0)
-    return [np.stack(layers) for layers in found]
+def _measure_changes(
+    models: Sequence[Model], tokens: Sequence[Tokens], progress: Progress
+) -> np.ndarray:
+    """Return what MEASURED names, from the first model to each other one, on every text: (other
+    models, 3, texts, layers, h).
+
+    The models go through a batch of texts side by side, layer by layer. So no attention matrix is
+    kept longer than its layer.
+    """
+    config = models[0].config
+    shape = (len(models) - 1, len(MEASURED), len(tokens), config.layers, config.heads)
+    found, done = np.empty(shape), 0
+    for group in zip(*(batches(model, tokens) for model in models), strict=True) if tokens else ():
+        stacks = (
+            batch_steps(model, batch, (ATTENTION,))
+            for model, batch in zip(models, group, strict=True)
+        )
+        first = group[0]
+        for layer, (before, *after) in enumerate(zip(*stacks, strict=True)):
+            for row, (number, n) in enumerate(zip(first.numbers, first.lengths, strict=True)):
+                P = before.attention[row, :, :n, :n]
+                for place, step in zip(found, after, strict=True):
+                    place[:, number, layer] = _change_of(P, step.attention[row, :, :n, :n])
+            progress((done + len(first.numbers) * (layer + 1) / config.layers) / len(tokens))
+        done += len(first.numbers)
+    return found
 
 
-def _compare_texts(
-    a: Sequence[np.ndarray], b: Sequence[np.ndarray], layer: int, head: int
-) -> dict[str, Any]:
-    """Return the changes of one head with intervals over texts, and the p of the signed ones."""
-    pairs = [(one[layer, head], other[layer, head]) for one, other in zip(a, b, strict=True)]
-    values = {
-        "attention_change": [np.abs(Q - P).sum(axis=1).mean() / 2 for P, Q in pairs],
-        "sink_change": [(Q - P)[:, 0].mean() for P, Q in pairs],
-        "entropy_change": [row_entropy(Q).mean() - row_entropy(P).mean() for P, Q in pairs],
-    }
+def _change_of(P: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return what MEASURED names of each head (h,), from attention P to Q (h, n, n)."""
+    difference = Q - P
+    return (
+        np.abs(difference).sum(axis=-1).mean(axis=-1) / 2,
+        difference[..., 0].mean(axis=-1),
+        row_entropy(Q).mean(axis=-1) - row_entropy(P).mean(axis=-1),
+    )
+
+
+def _over_texts(changes: np.ndarray) -> dict[str, Any]:
+    """Return the changes (3, texts) of one head with intervals over texts, and the p of the signed
+    ones.
+    """
     row: dict[str, Any] = {}
-    for name in MEASURED:
-        given = np.array(values[name])
+    for name, given in zip(MEASURED, changes, strict=True):
         row[name] = float(given.mean())
         low, high = student_interval(given)
         if name not in SIGNED:
             low, high = (float(np.clip(end, 0.0, 1.0)) for end in (low, high))
         row[f"{name}_low"], row[f"{name}_high"] = low, high
-    row["p"] = [_paired_p(np.array(values[name])) for name in SIGNED]
+    row["p"] = [_paired_p(changes[MEASURED.index(name)]) for name in SIGNED]
     return row
 
 
@@ -327,7 +339,7 @@ def say_comparison(frame: pandas.DataFrame) -> list[str]:
     have another verdict.
     """
     facts, found = frame.attrs, []
-    for name, part in frame.groupby("model", sort=False):
+    for name, part in each_model(frame):
         found.append(
             f"From {facts['model']} to {name}: V changed by {part['value_change'].median():.0%} and"
             f" M by {part['score_change'].median():.0%} in the median of {len(part)} heads."
@@ -341,14 +353,35 @@ def say_comparison(frame: pandas.DataFrame) -> list[str]:
     return found
 
 
-def _has_other_matrices(part: pandas.DataFrame) -> pandas.Series:
+def each_model(frame: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    """Return the name and the rows of each model of a comparison. Models of one name stay apart:
+    the second is called NAME (2).
+    """
+    place = ["model", "layer", "head"]
+    number = frame.groupby(place, sort=False).cumcount().rename("number")
+    return [
+        (f"{name} ({again + 1})" if again else str(name), part)
+        for (name, again), part in frame.groupby([frame["model"], number], sort=False)
+    ]
+
+
+def most_changed(part: pandas.DataFrame, count: int) -> pandas.DataFrame:
+    """Return the rows of the heads that changed most, the first one most: by attention if there are
+    texts, else by V and M. NaN is the largest change: V or M was 0.
+    """
+    names = ["attention_change"] if "attention_change" in part else ["value_change", "score_change"]
+    change = part[names].fillna(np.inf).max(axis=1)
+    return part.loc[change.sort_values(ascending=False, kind="stable").index[:count]]
+
+
+def has_other_matrices(part: pandas.DataFrame) -> pandas.Series:
     """Return in which heads V or M changed by more than rounding. NaN is a change: V or M was 0."""
     return ~((part["value_change"] <= ROUNDING) & (part["score_change"] <= ROUNDING))
 
 
 def _say_which(part: pandas.DataFrame) -> str:
     """Say which heads have another V or M."""
-    other = part[_has_other_matrices(part)]
+    other = part[has_other_matrices(part)]
     if len(other):
         return f"V or M changed in {len(other)} of {len(part)} heads{_names(other)}."
     same = "V and M are the same in all heads"

@@ -11,6 +11,7 @@ import numpy as np
 from attnlab.displayed import LONGEST, VERBS, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
+from attnlab.models.checkpoints.many import check_text, check_texts
 from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import read_tokens
@@ -303,10 +304,11 @@ def choose_texts(
     """Return (the inputs, a description of their source). Refuse given texts that the model cannot
     read.
     """
-    if texts is None or isinstance(texts, str):
-        raise TypeError(f"texts must be a list of texts, got {texts!r}. Use [] for the default.")
-    if len(texts):
-        return [_read_given(model, one) for one in texts], "given"
+    given = check_texts(texts, least=0)
+    if given:
+        return [_read_given(model, one, number, len(given)) for number, one in enumerate(given)], (
+            "given"
+        )
     if model.parts.embedding is None:
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         tokens = np.random.default_rng(rng).standard_normal((*size, model.config.d))
@@ -333,12 +335,18 @@ def choose_texts(
     ], f"{language}, the same for every model of that language"
 
 
-def _read_given(model: Model, given: Any) -> Reading:
-    """Return a text, ids or x as an input. Refuse what the model cannot read."""
+def _read_given(model: Model, given: Any, number: int, count: int) -> Reading:
+    """Return a text, ids or x as an input. Refuse what the model cannot read, with its number."""
+    named = {"text": given} if isinstance(given, str) else {"ids": given}
+    try:
+        check_text(given)
+        tokens = read_tokens(model, **named)
+    except ValueError as problem:
+        if count == 1:
+            raise
+        raise ValueError(f"Text {number} of {count}, from 0: {problem}") from None
     if isinstance(given, str):
-        read_tokens(model, given)
         return Reading(given)
-    tokens = read_tokens(model, ids=given)
     if tokens.x is not None:
         return Reading(x=tokens.x)
     return Reading(ids=tuple(int(i) for i in tokens.ids))

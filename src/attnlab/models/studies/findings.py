@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     import xarray
 
 
+INSTEAD = {
+    "intervals": "the table of a survey. Give the survey: findings(data) instead of"
+    " findings(al.models.intervals(data)).",
+    "table": "a table of it. Give the result itself: findings(data) instead of"
+    " findings(al.models.table(data)).",
+    "texts": "the stream of several texts. Give al.models.survey(model, texts).",
+    "tokens": "the tokens of several texts. Give al.models.survey(model, texts).",
+}
+"""{last word of a kind of result without findings: what it is, and what to give}."""
+
+
 def findings(data: Any) -> list[str]:
     """Describe a result of al.models in sentences. `attnlab sentence` and `attnlab flow` print the
     same ones.
@@ -67,6 +78,9 @@ def findings(data: Any) -> list[str]:
         return say_comparison(data)
     if "null_shares" in facts:
         return [summary(data)]
+    instead = INSTEAD.get(str(facts.get("kind", "")).split(" ")[-1])
+    if instead:
+        raise TypeError(f"findings reads what a study returns, and not {instead}")
     raise TypeError(
         "findings reads what al.models.sentence, iterate, flow, spectra, survey or compare returns;"
         " got"

@@ -19,6 +19,9 @@ from attnlab.types import Limit, Weights
 SHOWN = np.concatenate([np.linspace(0.0, 10.0, 21), np.linspace(12.0, 40.0, 15)])
 """lambda_1 times the times at which a flow shows the rescaled tokens on their way."""
 
+ROTATING = ("rotating group", "rotating groups")
+"""The kinds of certificates (`limit.stats["kind"]`) of groups whose leaders rotate."""
+
 GROWS = 1e-9
 """A real part below this part of the largest modulus is 0."""
 
@@ -113,7 +116,7 @@ def read_end(limit: Limit) -> FlowEnd | None:
         key=lambda group: (-len(group), group[0]),
     )
     rate = leading_eigenvalue(limit.dynamics.weights)
-    rotates = rate.imag != 0.0 and len(groups[0]) > 1 and bool((leaders[list(groups[0])] < 0).all())
+    rotates = limit.stats.get("kind") in ROTATING and len(groups[0]) > 1
     columns = leading_first(limit)
     points = np.array([limit.points[group[0]] for group in groups])[:, columns]
     size = float(np.abs(limit.points).max(initial=0.0))

@@ -13,6 +13,7 @@ import numpy as np
 from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.models.checkpoints.forward import enter, seen_by
+from attnlab.models.checkpoints.many import check_text
 from attnlab.models.checkpoints.model import Model, is_many
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
@@ -75,7 +76,7 @@ def sentence(
     Attention at step k is that of layer k, which reads the tokens of step k, so the last step has
     none. Special tokens count. Values are NaN beyond the depth of a variant ("tied" has four times
     the depth of the others) and where numbers overflow. The attributes of a variable say what it
-    is, and `al.plot(data)` draws it.
+    is, `al.plot(data)` draws it, and `al.models.table(data)` is a table of it.
 
     Parameters
     ----------
@@ -175,7 +176,13 @@ def _sentences(
     for number, one in enumerate(given):
         part = progress.piece(number, len(given), f"sentence {number + 1} of {len(given)}")
         named = {"text": one} if isinstance(one, str) else {"ids": one}
-        found.append(sentence(model, **named, progress=part, **options))
+        try:
+            check_text(one)
+            found.append(sentence(model, **named, progress=part, **options))
+        except ValueError as problem:
+            if len(given) == 1:
+                raise
+            raise ValueError(f"Text {number} of {len(given)}, from 0: {problem}") from None
     return join_sentences(found)
 
 

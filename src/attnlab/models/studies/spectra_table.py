@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from attnlab.displayed import VERBS, Displayed, short_repr
+from attnlab.models.checkpoints.many import check_texts
 from attnlab.models.checkpoints.record import Config
 from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.token_norms import (
@@ -243,11 +244,10 @@ def measure_heads(
 
 def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[np.ndarray, str]:
     """Return (|x|^2 of the tokens that each layer reads (layers,), its source)."""
-    if isinstance(texts, str):
-        raise ValueError("texts must be a list of texts, got a text. Put it into a list.")
+    texts = check_texts(texts, least=0)
     if not hasattr(model, "parts"):  # matrices alone, such as planted ones
         return np.full(model.config.layers, float(model.config.d)), ASSUMED
-    if len(texts):
+    if texts:
         return measure_squares(model, texts, fold_norm), MEASURED
     squares = expected_squares(model.parts, fold_norm)
     if model.parts.embedding is None and np.isnan(squares).all():  # no norm says anything

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.netcdf import Variable
+from attnlab.store.kinds.table import tabulate as tabulate_frame
 from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, is_instance, kinds
 from attnlab.store.trees import as_text, check_stored, decode, encode, text_type
 
@@ -73,6 +74,15 @@ def view(data: xarray.Dataset) -> Labelled:
     return Labelled({}, {name: value for name, value in words.items() if name != "content"})
 
 
+def tabulate(data: xarray.Dataset) -> Mapping[str, np.ndarray]:
+    """The table of a result of `al.models`."""
+    from attnlab.models.studies.tidy import has_table, no_table, table
+
+    if not has_table(data):
+        raise ValueError(f"{no_table(data)} Or save it as a .nc file.")
+    return tabulate_frame(table(data))
+
+
 def _samples() -> Mapping[str, Any]:
     import xarray
 
@@ -111,6 +121,7 @@ kinds.register("dataset")(
         unpack=unpack,
         label=label,
         samples=_samples,
+        tabulate=tabulate,
         views=view,
     )
 )

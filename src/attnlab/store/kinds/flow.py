@@ -13,6 +13,7 @@ import numpy as np
 
 from attnlab.models.studies.head_numbers import HeadNumbers
 from attnlab.netcdf import Variable
+from attnlab.store.kinds.table import tabulate as tabulate_frame
 from attnlab.store.packing import (
     Arrays,
     Kind,
@@ -75,8 +76,15 @@ def label(flow: Flow) -> Labelled:
     return kinds["dataset"].label(flow.data)
 
 
+def tabulate(flow: Flow) -> Mapping[str, np.ndarray]:
+    """One row per saved time, as `al.models.table` has it."""
+    from attnlab.models.studies.tidy import table
+
+    return tabulate_frame(table(flow))
+
+
 def _samples() -> Mapping[str, Any]:
-    from attnlab.models.studies.flows import Flow
+    from attnlab.models.studies.flows import Flow, measure_flow
     from attnlab.models.studies.spectra_table import MeasuredHead
 
     run = kinds["trajectory"].samples()["one"]
@@ -87,14 +95,13 @@ def _samples() -> Mapping[str, Any]:
         "np.ndarray": np.array([1 + 2j, 1 - 2j]),
     }
     numbers = HeadNumbers(**{field.name: types[str(field.type)] for field in fields(HeadNumbers)})
-    data, verdicts = (
-        kinds["dataset"].samples()["sentence"],
-        tuple(kinds["verdict"].samples().values()),
-    )
+    words = ("a", "cat", "sat", "down", ".")
+    data, verdicts = measure_flow(run, words), tuple(kinds["verdict"].samples().values())
+    data.attrs |= {"model": "tiny", "layer": 0, "head": 1, "text": "a cat sat down."}
     whole = Flow(
         run,
         data,
-        ("a", "cat"),
+        words,
         limit=kinds["limit"].samples()["exact"],
         verdicts=verdicts,
         heads=(MeasuredHead(0, 1, run.dynamics.weights, numbers),),
@@ -102,7 +109,7 @@ def _samples() -> Mapping[str, Any]:
     return {
         "whole": whole,
         "without a limit": Flow(
-            run, data, ("a",), no_limit="Several heads.", no_check="not asked for"
+            run, data, words, no_limit="Several heads.", no_check="not asked for"
         ),
     }
 
@@ -115,5 +122,7 @@ kinds.register("flow")(
         unpack=unpack,
         label=label,
         samples=_samples,
+        tabulate=tabulate,
+        views=label,
     )
 )

@@ -193,8 +193,9 @@ def answers(one: Stacks, left_out_words: str = "") -> dict[str, Answer]:
         ),
         "groups": Answer(
             "Do they end in as few groups?",
-            f"groups of {n:.3g} tokens: {groups['twin']:.3g}",
-            f"{groups['real']:.3g}",
+            f"{groups['twin']:.3g} group{'s' if groups['twin'] != 1 else ''} of {n:.3g} tokens"
+            " (medians)",
+            f"{groups['real']:.3g} groups",
             both(groups, "{:.3g}"),
             VERDICTS[groups_at(one).word],
         ),

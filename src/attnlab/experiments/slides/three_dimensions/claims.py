@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.clusters import OBSERVED_SCALE
+from attnlab.analysis.distances import diameter
 from attnlab.experiments.common.certified import certified_in_words, decided
 from attnlab.experiments.common.claims import relative_difference
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
@@ -59,6 +59,7 @@ def claims(data: Data) -> list[Claim]:
     several = select(known, heads=HEADS[1:])
     inside = several["count"].values > several["corners"].values
     grown = data["own"]["outward"].values
+    to_go, fastest, slowest = _left(shown)
     result = [
         Claim(
             text=(
@@ -169,15 +170,21 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             text=(
                 f"The runs that are shown come to the certified limits: largest distance at τ ="
-                f" {SHOWN[-1]:g} over the first diameter, of {np.isfinite(shown['off'].values).sum()}"
-                " numbers of heads from 1 to 16."
+                f" {SHOWN[-1]:g} over how far the token has still gone since τ = {SHOWN[-2]:g}, of"
+                f" {np.isfinite(shown['off'].values).sum()} numbers of heads from 1 to 16."
             ),
-            measured=float(np.nanmax(shown["off"].values)),
+            measured=float(np.nanmax(to_go)),
             low=0,
-            high=OBSERVED_SCALE,
+            high=slowest / (1 - slowest),
             because=(
-                "1 % is the scale at which clusters are seen; once leaders stay, z comes like τ"
-                " e^(−τ); another integrator, which knows of no limit"
+                "with leaders that stay for a time s, what is left falls like e^(−s), with a drift"
+                f" like (1 + s) e^(−s): to {slowest:.2g} at most, if they stay since τ ="
+                f" {SHOWN[-2]:g}; another integrator, which knows of no limit"
+            ),
+            differs=(
+                f"With e^(−τ) it is {fastest / (1 - fastest):.3g}. The distances are"
+                f" {np.nanmin(shown['off'].values):.1g} to {np.nanmax(shown['off'].values):.1g} of"
+                " the first diameter."
             ),
         ),
         Claim(
@@ -228,6 +235,17 @@ def claims(data: Data) -> list[Claim]:
             )
         )
     return result
+
+
+def _left(shown: Any) -> tuple[np.ndarray, float, float]:
+    """Return the distance of runs from their limits, over how far a token still went between the last
+    two times, (number of heads,); and to which part of itself it falls in between, without and
+    with a drift.
+    """
+    z, span = shown["z"].transpose("head_count", "tau", ...).values, SHOWN[-1] - SHOWN[-2]
+    first = np.array([float(diameter(one[0])) for one in z])
+    gone = np.linalg.norm(z[:, -1] - z[:, -2], axis=-1).max(axis=-1) / first
+    return shown["off"].values / gone, float(np.exp(-span)), float((1 + span) * np.exp(-span))
 
 
 def _trained_grow(data: Data) -> Data:
