@@ -26,7 +26,13 @@ from attnlab.analysis.clusters import cluster_centres, cluster_count, cluster_la
 from attnlab.analysis.collapse import nc1, nc2
 from attnlab.analysis.distances import diameter, min_distance, pairwise_distances
 from attnlab.analysis.energy import interaction_energy, log_pair_sum
-from attnlab.analysis.hull import convex_hull, directions, hull_violation, support
+from attnlab.analysis.hull import (
+    convex_hull,
+    directions,
+    distance_to_hull,
+    hull_violation,
+    support,
+)
 from attnlab.analysis.rates import (
     escape_constant,
     fit_double_exponential,
@@ -267,6 +273,44 @@ def test_hull_agrees_with_linear_programs_and_support(d, n, seed):
         assert (violation <= 1e-9) == program.success
         if program.success:
             assert (u @ query <= support(points, u) + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_distance_from_a_hull_is_the_least_one_to_its_points(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 12)), int(rng.integers(1, 5))
+    points, point = rng.normal(size=(n, d)), rng.normal(size=d)
+    found = distance_to_hull(points, point)
+    # no facet is violated by more, no mixture is nearer, and mixtures lie inside
+    assert found >= max(float(hull_violation(points, point)), 0.0) - 1e-12
+    mixed = rng.dirichlet(np.full(n, 0.5), size=2000) @ points
+    apart = np.linalg.norm(mixed - point, axis=1)
+    assert apart.min() >= found - 1e-12
+    assert distance_to_hull(points, mixed[0]) < 1e-12
+    # a plane through the nearest point keeps all points on its other side
+    if found > 1e-9:
+        from scipy.optimize import minimize
+
+        start = np.full(n, 1.0 / n)
+        best = minimize(
+            lambda l: ((l @ points - point) ** 2).sum(),
+            start,
+            bounds=[(0.0, 1.0)] * n,
+            constraints={"type": "eq", "fun": lambda l: l.sum() - 1.0},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        assert np.isclose(found, np.sqrt(best.fun), rtol=1e-4, atol=1e-6)
+
+
+def test_a_point_just_outside_of_a_face_has_its_distance_in_thirteen_dimensions():
+    points = np.eye(13)
+    normal = np.ones(13) / np.sqrt(13.0)
+    for away in (1.0, 1e-3, 1e-7):
+        point = points.mean(axis=0) + away * normal
+        assert np.isclose(distance_to_hull(points, point), away, rtol=1e-6)
+    assert distance_to_hull(points, points[3]) == 0.0
+    assert distance_to_hull(points[:1], points[0]) == 0.0
 
 
 def test_violation_is_the_facet_distance():

@@ -42,6 +42,18 @@ class TestCorners:
         assert corners(points).tolist() == [True] * 3
         assert corners(points, 0.1).tolist() == [True, True, False]
 
+    def test_more_dimensions_than_hulls_can_be_listed_in(self):
+        rng = np.random.default_rng(0)
+        points = rng.normal(size=(14, 13))  # a simplex: each is a corner
+        mean, size = points.mean(axis=0), np.abs(points).max()
+        assert corners(points).all()
+        assert corners(np.vstack([points, mean])).tolist() == [True] * 14 + [False]
+        away = mean + (mean - points[0]) / 13  # the middle of a face
+        for beyond, outside in ((1e-7, False), (1e-5, True)):
+            out = (mean - points[0]) / np.linalg.norm(mean - points[0])
+            found = corners(np.vstack([points, away + beyond * size * out]))
+            assert found.tolist() == [True] * 14 + [outside]
+
     def test_one_point_is_a_corner(self):
         assert corners(np.zeros((1, 3))).tolist() == [True]
 

@@ -172,6 +172,25 @@ def hull_violation(hull_points: Any, points: Any) -> np.ndarray:
     return np.maximum(facets, np.linalg.norm(offset - inside @ hull.frame.T, axis=-1))
 
 
+def distance_to_hull(points: Any, point: Any) -> float:
+    """How far a point (d,) is from the hull of points (n, d), in any dimension; 0 inside.
+
+    The nearest point of the hull is sum_j l_j p_j with l >= 0 and sum_j l_j = 1. It follows from
+    least squares without that sum: with y_j = p_j - point, minimal |sum_j m_j y_j|^2 + (sum_j m_j -
+    1)^2 over m >= 0 has l = m / sum_j m_j, since the best length of m for a given l leaves r^2 / (1 +
+    r^2), with r = |sum_j l_j y_j|.
+    """
+    from scipy.optimize import nnls
+
+    away = np.asarray(points, dtype=float) - np.asarray(point, dtype=float)
+    size = float(np.abs(away).max())
+    if size == 0.0:
+        return 0.0
+    away = away / size
+    m, _ = nnls(np.vstack([away.T, np.ones(len(away))]), np.append(np.zeros(away.shape[1]), 1.0))
+    return float(np.linalg.norm(m @ away) / m.sum()) * size
+
+
 def support(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """max_i <u, p_i> for points p (..., n, d) and each u of directions (m, d) -> (..., m): the hull
     seen from m sides.

@@ -13,7 +13,7 @@ import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
 from attnlab.analysis.distances import diameter
-from attnlab.analysis.hull import hull_violation
+from attnlab.analysis.hull import distance_to_hull
 from attnlab.analysis.span import in_span
 from attnlab.limits import limit
 from attnlab.types import Limit, Weights
@@ -73,7 +73,7 @@ def corners(points: np.ndarray, least: float | None = None) -> np.ndarray:
         least = SAME_POINT * float(np.abs(points).max())
     return np.array(
         [
-            float(hull_violation(np.delete(points, i, axis=0), points[i])) > least
+            distance_to_hull(np.delete(points, i, axis=0), points[i]) > least
             for i in range(len(points))
         ]
     )
