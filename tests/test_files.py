@@ -248,13 +248,12 @@ WRITERS = {
     "film.gif": "al.movie(hand_made('plain'), path, frames=2, dpi=40)",
     "film.mp4": "al.movie(hand_made('plain'), path, frames=2, dpi=40)",
     "both.mp4": "al.movie(hand_made('plain'), [path, path.with_suffix('.gif')], frames=2, dpi=40)",
-    "data.nc": "netcdf.write_dataset(path, al.to_xarray(hand_made('plain')))",
+    "data.nc": "al.save(al.to_xarray(hand_made('plain')), path)",
 }
 FULL = """
 import gc, os, resource
 from pathlib import Path
 import attnlab as al
-from attnlab import netcdf
 from hand_made import hand_made
 sys.dont_write_bytecode = True      # Python keeps half of the bytecode of a module where the disk is full
 

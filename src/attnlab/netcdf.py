@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +23,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from attnlab.capacity import available_bytes
-from attnlab.files import write_bytes
 
 if TYPE_CHECKING:
     import h5py
@@ -57,13 +55,6 @@ class Unreadable(ValueError):
     """Raised for a file that cannot be read safely. The message says why, without the name of the
     file.
     """
-
-
-def write_dataset(path: str | os.PathLike[str], dataset: xarray.Dataset) -> None:
-    """Write an xarray Dataset as a NetCDF-4 file. An existing file is replaced completely or not at
-    all.
-    """
-    write_bytes(path, dataset_bytes(dataset))
 
 
 def dataset_bytes(dataset: xarray.Dataset) -> memoryview:

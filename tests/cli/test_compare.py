@@ -51,6 +51,22 @@ def test_the_command_has_the_columns_of_the_function(folders, tmp_path):
     assert list(pandas.read_parquet(parquet).columns) == list(pandas.read_csv(csv).columns)
 
 
+def test_a_figure_is_drawn_and_can_be_drawn_from_the_saved_table(folders, tmp_path):
+    options = ("--ids", "1,2,3", "--ids", "4,5")
+    said = attnlab("compare", *folders, *options, "-o", tmp_path / "a.png").stdout
+    assert f"Figure written to {tmp_path / 'a.png'}." in said.replace("\n", "")
+    table = al.models.compare(*map(al.models.load, folders))
+    al.save(table, tmp_path / "t.nc")
+    attnlab("plot", tmp_path / "t.nc", "-o", tmp_path / "b.png")
+    for name in ("a.png", "b.png"):
+        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    assert "exists already" in refused("compare", *folders, "-o", tmp_path / "a.png")
+    assert "must end in .png" in refused("compare", *folders, "-o", tmp_path / "a.txt")
+    assert "the same file" in refused(
+        "compare", *folders, "-o", tmp_path / "c.png", "--csv", tmp_path / "c.png"
+    )
+
+
 def test_without_texts_and_with_itself(folders):
     record = json.loads(attnlab("compare", *folders, folders[0], "--json").stdout)
     assert len(record["rows"]) == 12 and "attention_change" not in record["rows"][0]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+import xarray
 
 import attnlab as al
 import tiny_models
@@ -246,3 +247,10 @@ def test_the_file_of_the_command_is_loaded_again(name, folders, tmp_path):
         assert back.limit.leaders.tolist() == result.limit.leaders.tolist()
         back, result = back.data, result.data
     assert difference(back, result) == ""
+    with xarray.open_dataset(tmp_path / "a.nc") as plain:  # without attnlab
+        for variable in result.variables:
+            np.testing.assert_array_equal(plain[variable].values, result[variable].values)
+        assert {name: plain.attrs[name] for name in result.attrs} == {
+            name: int(value) if isinstance(value, bool) else value
+            for name, value in result.attrs.items()
+        }

@@ -122,7 +122,8 @@ def _read_result(source: Path, is_movie: bool) -> Any:
     if not is_drawable(found):
         raise ValueError(
             f"{source} holds {type(found).__name__}, which has no figure. Give a run, a limit,"
-            " verdicts, a flow, or what models.spectra, models.sentence and models.iterate return."
+            " verdicts, a flow, or what models.spectra, models.sentence, models.iterate,"
+            " models.survey and models.compare return."
         )
     return found
 

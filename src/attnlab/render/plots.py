@@ -40,7 +40,8 @@ def plot(
     ----------
     thing : Trajectory, Limit, verdicts, or a result of al.models
         What to draw. `check` returns verdicts. A list of Limits shows one member. Of al.models it
-        takes a Model, a Flow, the table of `spectra`, and the Datasets of `sentence` and `iterate`.
+        takes a Model, a Flow, the tables of `spectra` and `compare`, and the Datasets of `sentence`,
+        `iterate` and `survey`.
     kind : str, optional
         "tokens" (points at a few times, for d = 2 and 3), "paths" (coordinates over time), "pca"
         and "pca3d" (two or three principal axes), "attention" (heat maps of P), "eigenvalues" (of
@@ -117,7 +118,7 @@ def _refusal(thing: Any, picture: Picture | None) -> str:
     return (
         "plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...)"
         " does, verdicts, as check(...) does, a Model, or what models.spectra, models.sentence,"
-        f" models.iterate and models.flow return; got {name}."
+        f" models.iterate, models.flow, models.survey and models.compare return; got {name}."
     )
 
 
