@@ -299,7 +299,7 @@ def test_a_head_that_does_not_exist_is_said(bert, arguments, said):
 
 
 @pytest.mark.parametrize("ids, said", [
-    ("a text", "has no tokenizer.json"), ([], "whole numbers"), ([1.5], "whole numbers"), ([19], "0 to 18, got 19"), ([-1], "0 to 18"),
+    ("a text", "has no token"), ([], "whole numbers"), ([1.5], "whole numbers"), ([19], "0 to 18, got 19"), ([-1], "0 to 18"),
     (np.zeros(11, dtype=int), "places for 10 tokens, got 11"), ((np.array([1]), ["a"]), "take the first"),
 ])  # fmt: skip
 def test_ids_that_the_model_does_not_know_are_said(bert, ids, said):
