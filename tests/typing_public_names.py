@@ -171,3 +171,5 @@ given: al.models.Model = al.models.heads(Q=np.eye(3), K=np.eye(3), V=np.eye(3))
 measured: tuple[int, ...] = tuple(al.models.survey(model, ["a sentence"]).sizes.values())
 summarised: int = len(al.models.intervals(al.models.survey(model, ["a sentence"])))
 changed: object = al.models.compare(model, model)["mean"]
+in_rows: int = len(al.models.table(flow))
+studies: al.models.Dossier = al.models.dossier(model, ["a sentence"])

@@ -320,3 +320,21 @@ def test_figures_come_from_python_too(folders, data):
     with pytest.raises(TypeError, match="models.sentence"):
         al.plot({"a": 1})
     assert {"sentence", "flow", "iterate", "spectra"} <= set(dir(al.models))
+
+
+def test_the_note_of_the_figure_names_only_lines_that_are_drawn(folders):
+    model = al.models.load(folders["bert"])
+    for only, says in (
+        ([], None),
+        (["twin"], None),
+        (["random"], "Grey: the null, random weights of the trained sizes (dashed). "),
+        (["untrained"], "Grey: the null, untrained weights (dotted). "),
+        (
+            ["random", "untrained"],
+            "Grey: the nulls, random weights of the trained sizes (dashed) and untrained ones"
+            " (dotted). ",
+        ),
+    ):
+        caption = draw_sentence(al.models.sentence(model, "The cat sat", only=only)).caption
+        assert (says in caption) if says else ("Grey" not in caption and "dotted" not in caption)
+        assert "One layer tied" not in caption

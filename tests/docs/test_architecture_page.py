@@ -72,7 +72,7 @@ def test_uniform_rows_under_a_mask_favour_the_first_token():
 def test_the_hint_about_the_mask_is_that_of_the_page_of_models(from_docs):
     maker, limits = from_docs("make_architecture"), from_docs("make_model_limits")
     rows = limits.read_rows()
-    said = limits.compare_masks(rows["six causal"], rows["six"])
+    said = limits.compare_masks(limits.rows_of(rows["six causal"], "stories15m"), rows["six"])
     page = maker.PAGE.read_text(encoding="utf-8").replace("\n", " ")
     both, several = re.findall(r"\d+", said)[:2]
     assert f"With the causal mask {several} of {both} heads of stories15m keep several" in page

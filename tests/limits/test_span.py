@@ -328,7 +328,8 @@ def test_a_file_holds_all_of_it_and_the_check_passes(tmp_path):
         assert found.holds and found.way == "span", found
         assert str(limit.state.values["inside_way"]) == name
         assert all(one.holds and one.says.endswith(".") for one in found.checks)
-        assert f"5 different first tokens in R^{D}" in limit.certificate
+        assert f"5 different first tokens X in R^{D}" in limit.certificate
+        assert limit.certificate.endswith(f"error in R^{D}        {limit.error:.2g}")
 
 
 def closer(one, factor):

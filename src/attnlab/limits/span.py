@@ -87,18 +87,20 @@ class Span:
             "begin": limit.state.values["begin"],
             "start_digest": start_digest(common["dynamics"], x0),
         }
-        first, *rest = limit.certificate.split("\n\n", 1)
-        span = (
-            f"span                 {len(frame)} different first tokens in R^{d}: the flow in their"
-            " combinations"
-        )
+        first, rest = limit.certificate.split("\n\n", 1)
+        lines = [
+            f"span                 {len(frame)} different first tokens X in R^{d}, x_i = sum_j A_ij X_j:"
+            " the numbers below are those of A",
+            rest,
+            f"error in R^{d:<9} {error.max():.2g}",
+        ]
         return dataclasses.replace(
             limit,
             **shared,
             basis=np.eye(d),
             points=points,
             error=float(error.max()),
-            certificate="\n\n".join([first, "\n".join([span, *rest])]),
+            certificate="\n\n".join([first, "\n".join(lines)]),
             state=State("span", held),
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patheffects import withStroke
 
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.studies.comparisons import (
@@ -245,6 +246,7 @@ def _mark(axes: Any, one: Map, has_corners: bool) -> None:
                     fill=False,
                     edgecolor=PALETTE[5],
                     linewidth=1.5,
+                    path_effects=[withStroke(linewidth=3.2, foreground="white")],
                     clip_on=False,
                     zorder=3,
                 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pickle
 import random
 
+import numpy as np
 import pytest
 
 import attnlab as al
@@ -199,9 +200,9 @@ def test_the_real_pieces_of_llama_2_give_the_ids_of_llama2c(tmp_path):
 
 
 WITHOUT = {
-    "scores": "tokenizer.ggml.scores must have one entry per token",
-    "token_type": "tokenizer.ggml.token_type must have one entry per token",
-    "tokens": "has no list of tokens",
+    "scores": "tokenizer.ggml.scores must have one number per token",
+    "token_type": "tokenizer.ggml.token_type must have one number per token",
+    "tokens": "tokenizer.ggml.tokens must be a list of texts",
 }
 
 
@@ -224,6 +225,9 @@ def test_a_tokenizer_of_pieces_that_does_more_is_refused():
         ({"tokenizer.ggml.remove_extra_whitespaces": True}, "remove_extra_whitespaces"),
         ({"tokenizer.ggml.precompiled_charsmap": [1, 2]}, "precompiled_charsmap"),
         ({"tokenizer.ggml.tokens": ["a"] * 319}, "no pieces for single bytes"),
+        ({"tokenizer.ggml.scores": ["a"] * 319}, "scores must have one number per token"),
+        ({"tokenizer.ggml.scores": 3.0}, "scores must have one number per token"),
+        ({"tokenizer.ggml.token_type": "x"}, "token_type must have one whole number per token"),
     ):
         assert culprit in why_no_tokenizer(fields | more)
     neutral = {"tokenizer.ggml.remove_extra_whitespaces": False}
@@ -347,3 +351,33 @@ def test_wordpieces_of_minilm_through_a_gguf_file_are_its_own(text):
 def test_a_tokenizer_json_inside_the_file_comes_first():
     inside = {"tokenizer.huggingface.json": "{}", "tokenizer.ggml.model": "rwkv"}
     assert why_no_tokenizer(inside) is None and tokenizer_of(inside) == "{}"
+
+
+JUNK = [True, -1, 10**12, 3.5, float("nan"), "x", "", [], ["a"], ["a", "b c"], np.arange(5)]
+JUNK += [np.full(count, value) for count in (24, 319) for value in (4, 4.0, float("nan"))]
+OPTIONAL = ("add_bos_token", "add_space_prefix", "eos_token_id", "precompiled_charsmap", "pre")
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "llama-bpe", "bert"])
+def test_damaged_fields_are_refused_in_words(kind):
+    """Each key with each piece of junk, and pairs of them: a sentence, or a tokenizer."""
+    sound = {
+        "llama": pieces_at_random(random.Random(0)),
+        "gpt2": tiny_gguf.BYTE_LEVEL,
+        "llama-bpe": tiny_gguf.BYTE_LEVEL | {"pre": "llama-bpe"},
+        "bert": bert_fields(BERT),
+    }[kind]
+    rng, refused = random.Random(1), 0
+    keys = [*sound, *OPTIONAL]
+    cases = [{key: value} for key in keys for value in JUNK]
+    cases += [{rng.choice(keys): rng.choice(JUNK) for _ in range(3)} for _ in range(200)]
+    for changes in cases:
+        fields = {f"tokenizer.ggml.{key}": value for key, value in (sound | changes).items()}
+        reason = why_no_tokenizer(fields)
+        refused += reason is not None
+        if reason is None:
+            found = tokenizer_of(fields)
+            assert isinstance(found, str) or len(found("ab 漢")[0]) == len(found("ab 漢")[1])
+        else:
+            assert reason.endswith(".") and "\n" not in reason
+    assert refused > 100

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from attnlab.models.checkpoints.joining import join_neighbours, must_be_whole_characters
 
 UNKNOWN, CONTROL, BY_USER, BYTE = 2, 3, 4, 6
@@ -23,14 +25,14 @@ def why_no_pieces(fields: Mapping[str, Any]) -> str | None:
     """Return what the fields of a GGUF file lack for this tokenizer. None: nothing."""
     tokens = fields["tokenizer.ggml.tokens"]
     for key in ("scores", "token_type"):
-        values = fields.get(f"tokenizer.ggml.{key}")
-        if values is None or len(values) != len(tokens):
-            return f"tokenizer.ggml.{key} must have one entry per token"
+        values = np.asarray(fields.get(f"tokenizer.ggml.{key}", ()))
+        if values.shape != (len(tokens),) or values.dtype.kind not in "iuf":
+            return f"tokenizer.ggml.{key} must have one number per token"
     if not set(BYTES) <= set(tokens):
         return "it has no pieces for single bytes, such as <0x0A>"
     for key in ("precompiled_charsmap", "remove_extra_whitespaces"):
         value = fields.get(f"tokenizer.ggml.{key}")
-        if value is not None and value is not False and len(value if value is not True else "x"):
+        if value is not None and value is not False and np.size(value):
             return f"tokenizer.ggml.{key} changes a text before it is cut"
     return None
 

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from attnlab.models.checkpoints.gguf_pieces import (
     BY_USER,
     CONTROL,
@@ -54,6 +56,21 @@ ENDS_OF_BERT = {"bos": "[CLS]", "seperator": "[SEP]", "unknown": "[UNK]"}
 """{the key of the file (it is spelled so there): the token's name, where the key is missing}."""
 
 
+FORMS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("model", "pre"), (str, "a word")),
+    **dict.fromkeys(("tokens", "merges"), (list, "a list of texts")),
+    **dict.fromkeys(
+        [f"add_{name}" for name in ("bos_token", "eos_token", "sep_token", "space_prefix")],
+        (bool, "true or false"),
+    ),
+    **dict.fromkeys(
+        [f"{name}_token_id" for name in ("bos", "eos", "seperator", "unknown")],
+        (int, "a whole number"),
+    ),
+}
+"""{key, without tokenizer.ggml.: what its value must be}."""
+
+
 def why_no_tokenizer(fields: Mapping[str, Any]) -> str | None:
     """Return why the tokenizer of a GGUF file cannot be used here. None: it can."""
     if isinstance(fields.get("tokenizer.huggingface.json"), str):
@@ -61,10 +78,11 @@ def why_no_tokenizer(fields: Mapping[str, Any]) -> str | None:
     kind, pre = fields.get("tokenizer.ggml.model"), fields.get("tokenizer.ggml.pre")
     if kind is None:
         return "The file has no tokenizer."
-    if not isinstance(fields.get("tokenizer.ggml.tokens"), list):
-        return "The tokenizer in the file has no list of tokens."
     reason: str | None = f"the kind {str(kind)[:40]!r} is not read here"
-    if kind == "llama":
+    wrong = _wrong_form(fields)
+    if wrong is not None:
+        reason = wrong
+    elif kind == "llama":
         reason = why_no_pieces(fields)
     elif kind == "bert":
         reason = _why_no_wordpieces(fields)
@@ -77,6 +95,22 @@ def why_no_tokenizer(fields: Mapping[str, Any]) -> str | None:
         has_merges = isinstance(fields.get("tokenizer.ggml.merges"), list)
         reason = None if has_merges else "tokenizer.ggml.merges is missing"
     return reason and f"The tokenizer in the file cannot be used: {reason}."
+
+
+def _wrong_form(fields: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the form of a value, or None."""
+    for key, (form, words) in FORMS.items():
+        value = fields.get(f"tokenizer.ggml.{key}")
+        is_right = isinstance(value, form) and not (form is int and isinstance(value, bool))
+        if not is_right and (value is not None or key == "tokens"):
+            return f"tokenizer.ggml.{key} must be {words}"
+    types = fields.get("tokenizer.ggml.token_type")
+    count = len(fields["tokenizer.ggml.tokens"])
+    if types is not None and (
+        np.shape(types) != (count,) or np.asarray(types).dtype.kind not in "iu"
+    ):
+        return "tokenizer.ggml.token_type must have one whole number per token"
+    return None
 
 
 def tokenizer_of(fields: Mapping[str, Any]) -> GgufPieces | str:
@@ -138,7 +172,7 @@ def _added(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _ends(ends: list[tuple[Any, str]], tokens: list[str]) -> Any:
     """Return the step that adds tokens at the ends, given as (id, "bos" or "eos"), or None."""
-    known = [(one, end) for one, end in ends if isinstance(one, int) and one < len(tokens)]
+    known = [(one, end) for one, end in ends if isinstance(one, int) and 0 <= one < len(tokens)]
     if not known:
         return None
     pieces = {end: {"SpecialToken": {"id": tokens[number], "type_id": 0}} for number, end in known}
