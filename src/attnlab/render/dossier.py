@@ -114,10 +114,20 @@ def _facts(found: Dossier) -> str:
             if config.is_causal
             else "every token sees every token"
         ),
-        f"norms {'before' if config.is_pre_norm else 'after'} attention",
+        (
+            f"norms {'before' if config.is_pre_norm else 'after'} attention"
+            if _has_norm(found)
+            else "no norm at attention"
+        ),
     ]
     source, licence = escape(found.model.source), escape(found.model.licence)
     return f'<p class="cite">{escape(", ".join(words))}. From {source}; licence: {licence}.</p>'
+
+
+def _has_norm(found: Dossier) -> bool:
+    """Whether a norm stands before or after attention; the heads of `al.models.heads` may have none."""
+    block = found.model.parts.layers[0].attention_block
+    return any(norm is not None for norm in (block.norm_before, block.norm_output, block.norm_sum))
 
 
 def _contents(found: Dossier) -> str:
@@ -144,6 +154,8 @@ def _short(found: Dossier) -> str:
         "on a sphere whose radius is the norm of the model’s own tokens in that layer"
         if not found.model.config.is_pre_norm
         else "in the whole space, where attention reads normed tokens, as in this model"
+        if _has_norm(found)
+        else "in the whole space, without a norm, as in this model"
     )
     count = len(found.sentences)
     return (

@@ -260,12 +260,47 @@ def test_norm_first_and_a_causal_mask_are_said_by_the_config():
         ({"nhead": 5}, "multiple of the number of heads"),
         ({"activation": "mish"}, "activation in the config"),
         ({"norm_first": "yes"}, "norm_first"),
+        ({"normfirst": True}, "'normfirst' is none of them"),
     ],
 )
 def test_an_encoder_needs_its_config(changes, culprit):
     state, raw = torch_encoder()
     with pytest.raises(BadModel, match=culprit):
         al.models.load(state, config={**raw, **changes})
+
+
+def test_the_state_dict_of_one_layer_is_an_encoder_of_one_layer():
+    state, raw = torch_encoder()
+    at = "layers.0."
+    first = {name: array for name, array in state.items() if name.startswith(at)}
+    x = np.random.default_rng(0).normal(size=(5, D))
+    expected = al.models.load(first, config=raw).hidden_states(x)
+    alone = {name.removeprefix(at): array for name, array in first.items()}
+    assert np.array_equal(al.models.load(alone, config=raw).hidden_states(x), expected)
+
+
+def test_a_forward_that_is_not_that_of_torch_is_refused():
+    """Another model may hold layers of torch, and do more than to apply them in turn."""
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(5, D)
+            layer = torch.nn.TransformerEncoderLayer(D, HEADS, 16)
+            self.layers = torch.nn.ModuleList([layer])
+
+        def forward(self, ids):
+            return self.layers[0](self.embed(ids)) ** 2
+
+    class Encoder(torch.nn.TransformerEncoder):
+        """A subclass with the forward of torch."""
+
+    with pytest.raises(TypeError, match=r"Net has layers of torch.nn and its own forward.*config="):
+        al.models.load(Net())
+    layer = torch.nn.TransformerEncoderLayer(D, HEADS, 16)
+    known = Encoder(layer, 2, enable_nested_tensor=False)
+    assert al.models.load(known).config.layers == 2
 
 
 def test_layers_of_torch_that_compute_something_else_are_refused():

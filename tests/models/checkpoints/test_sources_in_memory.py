@@ -122,6 +122,11 @@ def test_a_tokenizer_by_its_path_and_what_is_none(tmp_path):
     uneven = al.models.load(Other("bert"), tokenizer=lambda text, special: ([1, 2], ["a"]))
     with pytest.raises(ValueError, match="one word per id, but gave 2 ids and 1 words"):
         uneven.tokens("a")
+    with pytest.raises(TypeError, match=r"must take \(text, special\).* takes other arguments"):
+        al.models.load(Other("bert"), tokenizer=lambda text: [1, 2])
+    ids_only = al.models.load(Other("bert"), tokenizer=lambda text, special: [1, 2, 3])
+    with pytest.raises(TypeError, match=r"must return \(ids, words\), got list"):
+        ids_only.tokens("a")
 
 
 def test_the_spec_of_a_flow_does_not_depend_on_the_tokenizer(tmp_path):

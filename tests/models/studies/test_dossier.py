@@ -198,6 +198,7 @@ def test_heads_alone_have_a_dossier(of_heads, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert list(check_viewers(text)) == ["flow_0", "sentence_0"] and Seen(text).open == []
     assert "1 layer, 2 heads" in text
+    assert "no norm at attention" in text and "norms before" not in text
 
 
 def test_what_makes_it_again_fits_the_model(of_heads, folder):

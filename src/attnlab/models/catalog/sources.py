@@ -25,7 +25,7 @@ from attnlab.models.checkpoints.gguf_names import checkpoint_of
 from attnlab.models.checkpoints.gguf_tokens import why_no_tokenizer
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import Model
-from attnlab.models.checkpoints.objects import describe_object
+from attnlab.models.checkpoints.objects import describe_object, name_one_layer
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
 from attnlab.models.checkpoints.tokenizers import with_tokenizer
@@ -202,7 +202,7 @@ def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
             " num_attention_heads and so on."
         )
     raw = config.to_dict() if hasattr(config, "to_dict") else dict(config)
-    return _make_model(InMemory(state), raw, name, "memory", None)
+    return _make_model(InMemory(name_one_layer(state)), raw, name, "memory", None)
 
 
 def _from_object(model: Any, name: str | None) -> Model:

@@ -25,10 +25,10 @@ def describe_object(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
             )
         return model.state_dict(), {"model_type": "hooked_transformer", **plain(model.cfg)}
     if hasattr(model, "self_attn") and hasattr(model, "norm_first"):
-        state = {f"layers.0.{name}": array for name, array in model.state_dict().items()}
-        return state, _encoder_config([model])
+        return name_one_layer(model.state_dict()), _encoder_config([model])
     layers = getattr(model, "layers", None)
     if layers is not None and len(layers) and all(hasattr(one, "norm_first") for one in layers):
+        _refuse_own_forward(model)
         return model.state_dict(), _encoder_config(list(layers), getattr(model, "norm", None))
     config: Any = getattr(model, "config", None)
     is_whole = hasattr(model, "base_model_prefix") or not _is_of_transformers(model)
@@ -51,6 +51,29 @@ def describe_object(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
         f" {kind} is none of them. Give its state dict and say what it is:"
         " al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size': ...})."
     )
+
+
+LAYER_OF_TORCH = "self_attn.in_proj_weight"
+
+
+def name_one_layer(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the state dict of one layer of torch.nn as that of an encoder of one layer."""
+    if LAYER_OF_TORCH not in state:
+        return state
+    return {f"layers.0.{name}": array for name, array in state.items()}
+
+
+def _refuse_own_forward(model: Any) -> None:
+    """Refuse a model that is no TransformerEncoder, or computes in another way than it does."""
+    kind = type(model)
+    forward = getattr(getattr(kind, "forward", None), "__module__", "")
+    if forward.split(".")[0] != "torch":
+        raise TypeError(
+            f"{kind.__name__} has layers of torch.nn and its own forward, which may do more than a"
+            " torch.nn.TransformerEncoder does. If it only applies its layers in turn, load its"
+            " state dict: al.models.load(model.state_dict(), config={'nhead': ..., 'norm_first':"
+            " ..., 'activation': ...})."
+        )
 
 
 def _is_of_transformers(model: Any) -> bool:

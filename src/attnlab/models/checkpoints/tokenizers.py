@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,11 +55,28 @@ def _function_of(tokenizer: Any) -> Callable[[str, bool], Any]:
 
         return encode
     if callable(tokenizer):
+        if not _takes_two(tokenizer):
+            raise TypeError(
+                "The function tokenizer= must take (text, special), where special says whether to"
+                " add the model's own tokens, and return (ids, words). This one takes other"
+                " arguments."
+            )
         return tokenizer
     raise TypeError(
         "tokenizer must be a path, a tokenizer of transformers or tokenizers, or a function from"
         f" (text, special) to (ids, words), got {type(tokenizer).__name__}."
     )
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with two arguments, as far as its signature says."""
+    try:
+        inspect.signature(function).bind("", True)
+    except TypeError:
+        return False
+    except ValueError:  # a function of a compiled library may have no signature
+        return True
+    return True
 
 
 def _checked(
@@ -67,7 +85,13 @@ def _checked(
     """The function, whose answers must be ids that the model knows, and one word for each."""
 
     def cut(text: str, special: bool = True) -> tuple[list[int], list[str]]:
-        ids, words = function(text, special)
+        found = function(text, special)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise TypeError(
+                "The function tokenizer= must return (ids, words), got"
+                f" {type(found).__name__}. Return a pair, with one word for each id."
+            )
+        ids, words = found
         ids, words = [int(one) for one in ids], [str(word) for word in words]
         if len(ids) != len(words):
             raise ValueError(

@@ -50,7 +50,7 @@ TURN_WORDS = (
     (1.3, "unrelated"),
 )
 COSINE_WORDS = (
-    (0.05, "spread in all directions"),
+    (0.05, "without a common direction"),
     (0.3, "mostly spread"),
     (0.6, "somewhat alike"),
     (0.9, "much alike"),

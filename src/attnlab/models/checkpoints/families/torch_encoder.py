@@ -37,6 +37,12 @@ from attnlab.models.checkpoints.record import (
 
 ANCHOR = "layers.{}.self_attn.in_proj_weight"
 READS = ("activation", "is_causal")
+KEYS = ("nhead", "norm_first", "activation", "layer_norm_eps", "is_causal")
+IGNORED = (
+    "model_type d_model dim_feedforward num_layers bias dropout batch_first enable_nested_tensor"
+    " mask_check device dtype"
+).split()
+"""Arguments of torch that the tensors say as well, or that change no hidden state."""
 
 
 @family("torch_encoder", model_types=("torch_encoder",), mark=ANCHOR.format(0))
@@ -44,6 +50,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a TransformerEncoder. Its tensors say all but nhead, norm_first and the
     activation.
     """
+    _refuse_unknown(raw)
     for key in ("norm_first", "is_causal"):
         must_be(raw, key, False, True, None)
     reader = Reader(tensors, ANCHOR.format(0))
@@ -78,6 +85,16 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     reader.refuse_unread("layers.", "torch_encoder")
     has_norm = "norm.weight" in reader
     return Parts(config, None, found, _norm_of(reader, "norm", d, eps) if has_norm else None)
+
+
+def _refuse_unknown(raw: Mapping[str, Any]) -> None:
+    """Refuse a key that is not known: a person wrote this config, and norm_fist would be ignored."""
+    unknown = next((key for key in raw if key not in (*KEYS, *IGNORED)), None)
+    if unknown is not None:
+        raise BadModel(
+            f"The config of a torch.nn.TransformerEncoder has the keys {', '.join(KEYS)}, and"
+            f" {str(unknown)[:80]!r} is none of them. Correct its name, or leave it out."
+        )
 
 
 def _shape(reader: Reader, name: str) -> tuple[int, int]:
