@@ -299,7 +299,7 @@ def test_a_head_that_does_not_exist_is_said(bert, arguments, said):
 
 
 @pytest.mark.parametrize("ids, said", [
-    ("a text", "got a text"), ([], "whole numbers"), ([1.5], "whole numbers"), ([19], "0 to 18, got 19"), ([-1], "0 to 18"),
+    ("a text", "has no token"), ([], "whole numbers"), ([1.5], "whole numbers"), ([19], "0 to 18, got 19"), ([-1], "0 to 18"),
     (np.zeros(11, dtype=int), "places for 10 tokens, got 11"), ((np.array([1]), ["a"]), "take the first"),
 ])  # fmt: skip
 def test_ids_that_the_model_does_not_know_are_said(bert, ids, said):
@@ -332,7 +332,10 @@ def test_a_tokenizer_is_read_with_neither_padding_nor_truncation(bert):
     tokenizer.enable_padding(length=9)
     tokenizer.enable_truncation(2)
     tokenizer.save(str(bert / "tokenizer.json"))
-    ids, words = al.models.load(bert).tokens("a b c")
+    model = al.models.load(bert)
+    ids, words = model.tokens("a b c")
+    for verb in (model.hidden_states, model.attention):  # a text is its ids
+        np.testing.assert_array_equal(verb("a b c"), verb(ids))
     assert ids.tolist() == [1, 2, 0] and words == ["a", "b", "[UNK]"] and ids.dtype == np.int64
 
 

@@ -195,10 +195,10 @@ class Model(Displayed):
 
         Parameters
         ----------
-        ids : array (*batch, n) of int, or list
-            The ids of the tokens, as `tokens` gives them. A model without an embedding reads x
-            (*batch, n, d) instead, the stream that enters layer 0. A list of texts or of such
-            arrays gives a Dataset, as `run` does.
+        ids : str, array (*batch, n) of int, or list
+            A text, or the ids of the tokens, as `tokens` gives them. A model without an embedding
+            reads x (*batch, n, d) instead, the stream that enters layer 0. A list of texts or of
+            such arrays gives a Dataset, as `run` does.
         mask : array (*batch, n), optional
             False or 0 for padding, which no other token sees.
         dtype : optional
@@ -385,6 +385,8 @@ class Model(Displayed):
     def _embed(self, ids: Any, mask: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the embedded tokens (*batch, n, d), and which token sees which."""
         check_dtype(dtype)
+        if isinstance(ids, str) and self.parts.embedding is not None:
+            ids, _ = self.tokens(ids)
         checked = check_input(ids, self.parts)
         shape = checked.shape if self.parts.embedding is not None else checked.shape[:-1]
         seen = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
