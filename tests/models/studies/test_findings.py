@@ -44,6 +44,13 @@ def test_of_a_sentence_they_are_those_of_the_command(folder, model):
     assert few[0] == lines[0] and few[-1] == lines[-1] and len(few) == 2
 
 
+def test_each_line_about_several_texts_names_its_text(model):
+    alone = findings(al.models.sentence(model, ids=IDS, only=["real"]))
+    both = findings(al.models.sentence(model, ids=[np.array([2, 1]), np.array(IDS)], only=["real"]))
+    assert both[-len(alone) :] == [f"Text 1: {line}" for line in alone]
+    assert all(line.startswith("Text 0: ") for line in both[: -len(alone)])
+
+
 def test_of_a_flow_they_name_arguments_where_the_command_names_options(folder, model):
     found = al.models.flow(model, 0, 1, ids=IDS, t_end=1.0, check=False)
     lines = findings(found)

@@ -143,7 +143,9 @@ def test_findings_say_what_the_numbers_are():
     assert "clusters at cosine 0.9" in said
     sentences = al.models.sentence(model, ["a sad cat", "dogs bark"], only=["real"])
     alone = [al.models.sentence(model, text, only=["real"]) for text in ("a sad cat", "dogs bark")]
-    assert findings(sentences) == [line for one in alone for line in findings(one)]
+    assert findings(sentences) == [
+        f"Text {i}: {line}" for i, one in enumerate(alone) for line in findings(one)
+    ]
 
 
 def test_the_figure_shows_each_head_with_its_interval():

@@ -70,8 +70,11 @@ def findings(data: Any) -> list[str]:
     if facts.get("kind") == "iteration":
         return [str(facts["answer"])]
     if facts.get("kind") == "sentences":
-        each = (one_sentence(data, number) for number in range(data.sizes["text"]))
-        return [line for one in each for line in say_sentence(one)]
+        return [
+            f"Text {number}: {line}"
+            for number in range(data.sizes["text"])
+            for line in say_sentence(one_sentence(data, number))
+        ]
     if facts.get("kind") == "survey" and hasattr(data, "data_vars"):
         return say_survey(data)
     if facts.get("kind") == "comparison":
