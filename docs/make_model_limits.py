@@ -583,7 +583,8 @@ def write_section(rows: Mapping[str, Mapping[str, HeadEnd]]) -> str:
 
 WHEN = (
     "We wrote down the third to the sixth after a first look at the tables of the first four models."
-    " The last one was seen in these four, and is about the model that was added later."
+    " The last one was seen in these four, and is about the model that was added later. When we"
+    " wrote it down, we had seen some of the counts of that model."
 )
 SIXTEEN = "The same for the first sixteen tokens of the sentence, or sixteen random ids."
 RANDOM = (

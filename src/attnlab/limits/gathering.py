@@ -495,9 +495,9 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
         ""
         if count == 1
         else (
-            " No token ever listens to another group again."
+            " No token ever attends to another group again."
             if found.horizon is None
-            else (" Until then no token listens to another group.")
+            else (" Until then no token attends to another group.")
         )
     )
     who = "each group" if count > 1 else "the group"

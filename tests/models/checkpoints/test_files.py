@@ -307,6 +307,22 @@ def test_ids_that_the_model_does_not_know_are_said(bert, ids, said):
         al.models.load(bert).hidden_states(ids)
 
 
+def test_a_pair_of_texts_is_no_pair_of_ids_and_words(bert):
+    model = al.models.load(bert)
+    with pytest.raises(ValueError, match="Several texts are a list of arrays"):
+        model.hidden_states([np.array([2, 1]), [3, 1, 4]])
+
+
+def test_a_tensor_without_numbers_is_named():
+    class Meta:
+        is_meta = True
+
+    state, raw = tiny_models.bert()
+    name = next(iter(state))
+    with pytest.raises(BadModel, match=f"{name} has no numbers"):
+        al.models.load({**state, name: Meta()}, config=raw)
+
+
 def test_masks_and_precisions_are_checked(bert):
     m = al.models.load(bert)
     with pytest.raises(ValueError, match="mask must have one entry per token"):

@@ -121,6 +121,11 @@ class InMemory(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         value = self._state[name]
+        if getattr(value, "is_meta", False):
+            raise BadModel(
+                f"The tensor {name} has no numbers, because it is on the device meta. Load the"
+                " weights into the model first."
+            )
         if hasattr(value, "detach"):
             value = value.detach().cpu()
             value = (

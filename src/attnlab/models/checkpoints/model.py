@@ -130,7 +130,8 @@ class Model(Displayed):
                 f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens."
                 f"{reason} Give"
                 f" token ids (0 to {self.config.vocabulary - 1}) to hidden_states and attention,"
-                " put the tokenizer.json into its folder, or load the model with tokenizer=."
+                " or load the model with tokenizer=. The tokenizer.json in the folder of a"
+                " checkpoint is read without it."
             )
         from attnlab.models.checkpoints.texts import open_tokenizer
 
@@ -470,6 +471,7 @@ def check_ids(ids: Any, config: Config) -> np.ndarray:
         and len(ids) == 2
         and isinstance(ids[0], np.ndarray)
         and isinstance(ids[1], list | tuple)
+        and all(isinstance(word, str) for word in ids[1])
     ):
         raise ValueError(
             "ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first."
