@@ -69,12 +69,13 @@ def test_uniform_rows_under_a_mask_favour_the_first_token():
     assert round(rows.mean(axis=0)[0], 2) == 0.21
 
 
-def test_the_hint_about_the_mask_is_that_of_the_page_of_models(from_docs):
+def test_what_the_mask_does_to_heads_is_that_of_the_page_of_models(from_docs):
     maker, limits = from_docs("make_architecture"), from_docs("make_model_limits")
-    rows = limits.read_rows()
-    said = limits.compare_masks(limits.rows_of(rows["six causal"], "stories15m"), rows["six"])
+    rows = limits.whole_layers(limits.read_rows())
+    said = limits.compare_masks(rows["six causal"], rows["six"])
     page = maker.PAGE.read_text(encoding="utf-8").replace("\n", " ")
     both, several = re.findall(r"\d+", said)[:2]
-    assert f"With the causal mask {several} of {both} heads of stories15m keep several" in page
+    masked = " and ".join(limits.CAUSAL_MODELS)
+    assert f"With the causal mask {several} of {both} heads of {masked} keep several" in page
     assert re.search(r"p = [\d.]+\d", said)[0] in page
     assert " 0 without" in said and f"0 of the same {both} without it" in page
