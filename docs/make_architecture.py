@@ -1,8 +1,8 @@
 """Write the part of docs/sentences.md about changes of the architecture and the scale of
 clusters, and docs/architecture.json behind them.
 
-    attnlab fetch minilm albert-chem plbert stories15m
-    python docs/make_architecture.py                # about a minute
+    attnlab fetch minilm albert-chem rxnmapper rxnfp plbert stories15m smollm2-135m
+    python docs/make_architecture.py                # a few minutes
     python docs/make_architecture.py --only-page
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 
 from attnlab.experiments.surveys.sentences_survey.texts import (
     ENGLISH,
@@ -45,25 +46,38 @@ RANDOM_TEXTS, RANDOM_TOKENS = 20, 16
 TEXTS: dict[str, Sequence[Any]] = {
     "minilm": ENGLISH + FRESH_ENGLISH,
     "albert-chem": REACTIONS + FRESH_REACTIONS,
+    "rxnmapper": REACTIONS + FRESH_REACTIONS,
+    "rxnfp": REACTIONS + FRESH_REACTIONS,
     "plbert": [
         np.random.default_rng([5, number]).integers(3, 100, RANDOM_TOKENS)
         for number in range(RANDOM_TEXTS)
     ],
     "stories15m": ENGLISH + FRESH_ENGLISH,
+    "smollm2-135m": ENGLISH + FRESH_ENGLISH,
 }
+
+
+TWINS = {"rxnfp": ("rxnmapper", "trained with one shared layer: rxnmapper")}
+"""{model: (another one that reads the same tokens and was trained on such texts, what differs)}."""
 
 
 def measure() -> dict[str, Any]:
     """Return {"changes": {model: rows of the summary}, "many": {model: cosines, ascending}}."""
+    frames: dict[str, pandas.DataFrame] = {}
     found, many = {}, {}
     for name, texts in TEXTS.items():
-        frame = summarize(measure_architecture(load(name, offline=True), texts))
+        frames[name] = measure_architecture(load(name, offline=True), texts)
+        frame = frames[name]
+        if name in TWINS:
+            twin, difference = TWINS[name]
+            other = frames[twin][frames[twin]["change"] == TRAINED]
+            frame = pandas.concat([frame, other.assign(change=difference)])
         found[name] = [
             {
                 key: round(value, 6) if isinstance(value, float) else value
                 for key, value in row.items()
             }
-            for row in frame.to_dict(orient="records")
+            for row in summarize(frame).to_dict(orient="records")
         ]
         if not isinstance(texts[0], str):
             continue  # the grades are about sentences and reactions

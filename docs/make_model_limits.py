@@ -1,7 +1,7 @@
 """Write the tables of docs/models.md that say where the tokens of trained heads end, and
 docs/model_limits.json behind them.
 
-    attnlab fetch minilm stories15m smollm2-135m plbert albert-chem plbert-int8
+    attnlab fetch minilm stories15m smollm2-135m plbert albert-chem rxnmapper rxnfp plbert-int8
     python docs/make_model_limits.py                    # the limits that are missing in the JSON, then the page
     python docs/make_model_limits.py --only sixteen --seconds 200
     python docs/make_model_limits.py --rows elsewhere.json --only "six causal"
@@ -48,7 +48,15 @@ FOLDER = Path(__file__).parent
 PAGE, ROWS = FOLDER / "models.md", FOLDER / "model_limits.json"
 BEGIN, END = "<!-- limits of trained heads: begin -->\n", "<!-- limits of trained heads: end -->"
 
-MODELS = ("minilm", "stories15m", "smollm2-135m", "plbert", "albert-chem")
+MODELS = (
+    "minilm",
+    "stories15m",
+    "smollm2-135m",
+    "plbert",
+    "albert-chem",
+    "rxnmapper",
+    "rxnfp",
+)
 COPIES = {"plbert-int8": "plbert"}
 """Models that are nearly another one. They have a row of their own, and count in no total and no
 test.
@@ -61,12 +69,22 @@ hours otherwise.
 """
 
 GOAL = ("minilm", "stories15m", "plbert", "albert-chem")
-ADDED = "smollm2-135m"
-"""The models for which goals were set, and the one that came later."""
+"""The models for which goals were set."""
+
+ADDED = {
+    "smollm2-135m": "seen in the first four models, and tested in one that was added later",
+    "rxnfp": "written down before any limit of this model was computed",
+}
+"""Models that came later and have enough heads for a claim of their own: what was known before."""
+
 TEXT = (
     "The quick brown fox jumps over the lazy dog, and the dog sleeps in the sun until the evening"
     " comes."
 )
+REACTION = "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1"
+TEXTS = {"rxnmapper": REACTION, "rxnfp": REACTION}
+"""Texts of models that do not read English."""
+
 WITHOUT_TEXT = ("plbert", "plbert-int8", "albert-chem")
 """Models of phonemes and of molecules: their tokens are drawn at random."""
 
@@ -109,7 +127,7 @@ def start_of(name: str, model: Model, n: int) -> Start:
     if name in WITHOUT_TEXT:
         ids = np.random.default_rng([3, n]).choice(np.arange(3, 100), n, replace=False)
     else:
-        ids = np.asarray(model.tokens(TEXT, special=False)[0])[:n]
+        ids = np.asarray(model.tokens(TEXTS.get(name, TEXT), special=False)[0])[:n]
     return Start(tuple(map(int, ids)))
 
 
@@ -425,25 +443,25 @@ def claims(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[Claim]:
     ]
 
 
-def claim_of_added(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[Claim]:
-    """Return the claim about the model that came after the others; none while it has no rows."""
-    if ADDED not in models_in(rows):
-        return []
-    trained, others, layers = pairs_of(rows, ADDED)
-    rotating = np.subtract(is_rotating(trained), is_rotating(others))
-    p = block_test(rotating, layers) if rotating.sum() < 0 else 1.0
-    return [
-        Claim(
-            text=(
-                f"Fewer trained heads than random heads rotate in {ADDED}: the p of exchanges of"
-                " whole layers is at most 0.05."
-            ),
-            measured=p,
-            low=0.0,
-            high=0.05,
-            because="seen in the first four models, and tested in the one that was added later",
-        ),
-    ]
+def claims_of_added(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[Claim]:
+    """Return the claims about models that came after the others; none while they have no rows."""
+    found = []
+    for model in (name for name in ADDED if name in models_in(rows)):
+        trained, others, layers = pairs_of(rows, model)
+        rotating = np.subtract(is_rotating(trained), is_rotating(others))
+        found.append(
+            Claim(
+                text=(
+                    f"Fewer trained heads than random heads rotate in {model}: the p of exchanges"
+                    " of whole layers is at most 0.05."
+                ),
+                measured=block_test(rotating, layers) if rotating.sum() < 0 else 1.0,
+                low=0.0,
+                high=0.05,
+                because=ADDED[model],
+            )
+        )
+    return found
 
 
 def write_claims(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[str]:
@@ -457,7 +475,7 @@ def write_claims(rows: Mapping[str, Mapping[str, HeadEnd]]) -> list[str]:
                 subsequent_indent="  ",
             )
         )
-        for one in (*claims(rows), *claim_of_added(rows))
+        for one in (*claims(rows), *claims_of_added(rows))
     ]
 
 
@@ -583,8 +601,9 @@ def write_section(rows: Mapping[str, Mapping[str, HeadEnd]]) -> str:
 
 WHEN = (
     "We wrote down the third to the sixth after a first look at the tables of the first four models."
-    " The last one was seen in these four, and is about the model that was added later. When we"
-    " wrote it down, we had seen some of the counts of that model."
+    " The last two were seen in these four, and are about models that were added later. When we"
+    " wrote down the one about smollm2-135m, we had seen some of its counts. When we wrote down the"
+    " one about rxnfp, no limit of that model had been computed."
 )
 SIXTEEN = "The same for the first sixteen tokens of the sentence, or sixteen random ids."
 RANDOM = (

@@ -164,8 +164,9 @@ def test_tensors_beside_the_layers_and_stored_tables_are_passed_over(family):
     assert np.array_equal(found.hidden_states(read(found)), load(family).hidden_states(read(found)))
 
 
-@pytest.mark.parametrize("family", tiny_models.MAKERS)
+@pytest.mark.parametrize("family", [name for name in tiny_models.MAKERS if name != "torch_encoder"])
 def test_keys_that_change_nothing_are_passed_over(family):
+    """The config of torch_encoder is written by hand, not by a library: it refuses unknown keys."""
     neutral = {key: values[0] if values else None for key, (_, values) in CHANGES.items()}
     reads = getattr(
         importlib.import_module(f"attnlab.models.checkpoints.families.{family}"), "READS", ()

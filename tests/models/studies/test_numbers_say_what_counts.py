@@ -75,11 +75,16 @@ def test_the_words_of_a_sentence_say_whether_special_tokens_count(model):
 
 
 def test_the_tour_says_at_its_number_what_was_left_out(model):
+    from attnlab.models.studies.stacks import read_stacks
     from attnlab.tour.stops.sentence import answers
 
     data = al.models.sentence(model, ids=[1, 2, 3, 4], only=["twin", "random", "untrained"])
     data["word"] = ("token", ["[CLS]", "a", "b", "[SEP]"])
     data["is_special"] = ("token", np.array([1, 0, 0, 1], dtype=np.int8))
-    assert answers(data)["leaders"].model.endswith(
+    found = answers(
+        read_stacks(model, [{"ids": [1, 2, 3, 4]}, {"ids": [3, 1, 4]}]),
+        special_words(data, is_counted=False),
+    )
+    assert found["leaders"].model.endswith(
         "of the layers after the first ([CLS] and [SEP] left out)"
     )
