@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+import safetensors.torch  # noqa: F401 - makes a table of types at import, before float32 is replaced
 import torch
 
 
