@@ -235,7 +235,8 @@ def test_scores_are_those_of_exact_fractions(size):
 def test_numbers_too_large_for_the_bound_are_not_reduced():
     weights, x0 = wide(0)
     assert scores_between(weights, 1e70 * x0) is None
-    assert scores_between(weights, 0.0 * x0)[0].any() == False  # noqa: E712
+    scores, _ = scores_between(weights, 0.0 * x0)
+    assert not scores.any()
 
 
 def test_replicas_vary_the_scores_by_their_errors_to_both_sides():

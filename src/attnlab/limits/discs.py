@@ -1,4 +1,4 @@
-"""Discs that hold the coordinates of a group, whoever attends to whom inside it.
+"""Discs that hold the coordinates of a group, for any attention inside it.
 
 Let a group attend only to itself, and let u_i be the coordinate of token i along an eigenvector of
 V, of rate lambda, so that u_i' = lambda sum_j P_ij u_j with any row-stochastic P(t).

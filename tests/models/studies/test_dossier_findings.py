@@ -1,6 +1,4 @@
-"""What a dossier says about theory and model: planted stacks in which every verdict can be had, and
-fails.
-"""
+"""What a dossier says about theory and model: planted stacks lead to each verdict."""
 
 from __future__ import annotations
 

@@ -48,6 +48,7 @@ class Counts:
 
         counts = self
 
+        # tqdm has no types, where its stubs are not installed
         class Counting(tqdm):  # type: ignore[misc,type-arg,unused-ignore]
             def __init__(self, *args: Any, **options: Any):
                 self.kind = options.get("unit", "it")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from attnlab.models.catalog.word_level import split, word_level
 from attnlab.models.checkpoints.files import parse_json
 from attnlab.models.checkpoints.record import BadModel
 
@@ -27,31 +25,6 @@ def tokenizer_of_table(source: bytes) -> bytes:
         )
     vocabulary = {END: END_ID, **table}
     known = "".join(f"\\x{{{ord(letter):04X}}}" for letter in table)
-    end = {"SpecialToken": {"id": END, "type_id": 0}}
-    text, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    made: dict[str, Any] = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": {
-            "type": "Replace",
-            "pattern": {"Regex": f"[^{known}]"},
-            "content": "",
-        },
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"Regex": "(?m:.)"},
-            "behavior": "Isolated",
-            "invert": False,
-        },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [end, text, end],
-            "pair": [end, text, end, other, end],
-            "special_tokens": {END: {"id": END, "ids": [END_ID], "tokens": [END]}},
-        },
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": END},
-    }
-    return json.dumps(made, indent=1, ensure_ascii=False).encode()
+    without_others = {"type": "Replace", "pattern": {"Regex": f"[^{known}]"}, "content": ""}
+    letters = split("(?m:.)", "Isolated")
+    return word_level(vocabulary, letters, END, END, END, without_others)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from attnlab.models.catalog.word_level import split, word_level
 from attnlab.models.checkpoints.record import BadModel
 
 PATTERN = (
@@ -22,30 +20,4 @@ def tokenizer_of_list(source: bytes) -> bytes:
     missing = [token for token in (START, END, UNKNOWN) if token not in vocabulary]
     if missing:
         raise BadModel(f"The list of tokens must have {missing[0]}, but has not.")
-    start, end = ({"SpecialToken": {"id": word, "type_id": 0}} for word in (START, END))
-    text, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    made: dict[str, Any] = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"Regex": PATTERN},
-            "behavior": "Removed",
-            "invert": True,
-        },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [start, text, end],
-            "pair": [start, text, end, other, end],
-            "special_tokens": {
-                word: {"id": word, "ids": [vocabulary[word]], "tokens": [word]}
-                for word in (START, END)
-            },
-        },
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": UNKNOWN},
-    }
-    return json.dumps(made, indent=1, ensure_ascii=False).encode()
+    return word_level(vocabulary, split(PATTERN, "Removed", True), START, END, UNKNOWN)

@@ -46,7 +46,7 @@ WHY = {
     ),
     Status.NON_FINITE: "A token leaves the range of double precision.",
 }
-"""The reasons, without advice: whoever reads a sentence cannot choose the steps."""
+"""The reasons, without advice: the reader of a sentence cannot choose the steps."""
 
 
 class Unfinished(ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,10 +93,8 @@ def table(result: Any) -> pandas.DataFrame:
     make = _maker(result)
     if make is None:
         raise TypeError(no_table(result))
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        raise ValueError(INSTALL) from None
+    if find_spec("pandas") is None:
+        raise ValueError(INSTALL)
     return make(result)
 
 
