@@ -28,7 +28,7 @@ def word_level(
     """Return the file: `start`, one id per piece, `end`. Pieces without an id are `unknown`."""
     first, last = ({"SpecialToken": {"id": word, "type_id": 0}} for word in (start, end))
     text, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    made = {
+    made: dict[str, Any] = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
