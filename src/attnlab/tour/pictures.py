@@ -143,7 +143,7 @@ PICTURES = (
         " most three parallel lines. (The conjecture is about one simple leading eigenvalue: V = I,"
         " above, has nine places.)",
         "Small dots show where the tokens start, large dots on dashed lines where they end. The end"
-        " is proved for this start.",
+        " is certified for this start.",
         "The run itself does not decide it: when the published picture ends, tokens are still far"
         " from their limits. The certified limit says how many lines there are. The next stop shows"
         " how much that matters.",
